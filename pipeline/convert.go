@@ -48,14 +48,15 @@ func (m *Means) ended(ctx context.Context, err error) error {
 }
 
 func convertSource(ctx context.Context, source string, opt Options) (*Report, error) {
-	if err := opt.check(); err != nil {
-		return nil, err
-	}
 	s, err := opt.Means.begin(budget.ForConversion)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
+	opt.Hubs = s.Hubs // check asks with the session's client, which closes its connections
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
 	if at := s.settled(ctx, &opt, source); at != nil {
 		return reportOf(convert.SettledReport(at)), nil
 	}

@@ -134,6 +134,7 @@ var none hint.Hint
 var kinds = []kind{
 	{ErrNotConvertible, wraps[*unlike], none},
 	{ErrUsage, wraps[usage.Error], none},
+	{ErrUsage, oneOf(hub.ErrArgument), none},
 	{ErrDiskFull, disk.IsNoSpace, hint.DiskFull},
 	{ErrDiskBudget, wraps[*budget.DiskError], hint.DiskBudget},
 	{ErrMemoryBudget, isMemory, hint.MemoryBudget},

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,6 +38,9 @@ func (o *Options) client(side string) (*hub.Client, error) {
 		return nil, err
 	}
 	o.Means.complete()
+	if err := o.Means.check(); err != nil {
+		return nil, err
+	}
 	return o.Hubs.client(side, &o.Means, shares)
 }
 
@@ -53,7 +57,9 @@ func (h *Hubs) client(side string, m *Means, shares budget.Memory) (*hub.Client,
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		return nil, hint.On(usage.Of(err), fixOptions(err, opt.EndpointSource, opt.TokenSource))
+		return nil, hint.On(usage.Of(err), fixOptions(err,
+			cmp.Or(opt.EndpointSource, "Hubs.Options.Endpoint"),
+			cmp.Or(opt.TokenSource, "Hubs.Options.Token")))
 	}
 	if h.shared.bySide == nil {
 		h.shared.bySide = map[string]*hub.Client{}

@@ -2,7 +2,9 @@ package pipeline_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -28,6 +31,7 @@ func TestMisspelledOptions(t *testing.T) {
 		"no --push":     {Visibility: pipeline.Private},
 		"dict and like": {Recipe: pipeline.Recipe{PatternDict: "x", Like: "y"}},
 		"half a part":   {Part: 1, Push: true},
+		"version":       {Means: pipeline.Means{Version: "1\r\nX: y"}},
 	} {
 		if _, err := pipeline.Convert(t.Context(), t.TempDir(), o); !errors.Is(err, pipeline.ErrUsage) {
 			t.Errorf("%s: %v", name, err)
@@ -91,6 +95,44 @@ func TestMisspelledLevel(t *testing.T) {
 	}
 }
 
+// A panic of the caller's Progress ends the call as a panic that the caller can recover.
+func TestProgressPanics(t *testing.T) {
+	source := t.TempDir()
+	for name, b := range hubtest.NewLlama(1, hubtest.ModelOptions{}).Files() {
+		if err := os.WriteFile(filepath.Join(source, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		if r := recover(); r != "mine" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	_, err := pipeline.Convert(t.Context(), source, pipeline.Options{Folder: filepath.Join(t.TempDir(), "x"),
+		Means: pipeline.Means{Progress: func(pipeline.Progress) { panic("mine") }}})
+	t.Errorf("no panic, %v", err)
+}
+
+// Hints make sense for errors that no request has returned, and name options by their names if no
+// variable has set them.
+func TestHintsWithoutFacts(t *testing.T) {
+	odd := regexp.MustCompile(`  | / |//?\.|[{}]|^set to |from( |$)is`)
+	for _, err := range []error{hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound, hub.ErrUnauthorized, hub.ErrGated,
+		hub.ErrForbidden, hub.ErrQuota, hub.ErrDisabled, hub.ErrCard, hub.ErrTooMany, hub.ErrTooLarge, hub.ErrRateLimited, hub.ErrOffline,
+		hub.ErrChanged, hub.ErrCorrupt, hub.ErrConflict, hub.ErrMissingObject, hub.ErrUnsafePath, hub.ErrNotHub, hub.ErrTrustedPublisher, hub.ErrArgument} {
+		if e := pipeline.ErrorOf(err); odd.MatchString(e.Hint) || strings.HasPrefix(e.Hint, " ") {
+			t.Errorf("%v: %q", err, e.Hint)
+		}
+	}
+	for name, c := range map[string]hub.Connection{"Hubs.Options.Endpoint": {Endpoint: "ftp://x"}, "Hubs.Options.Token": {Token: "a b"}} {
+		_, err := pipeline.Plan(t.Context(), "org/model", pipeline.PlanOptions{Options: pipeline.Options{
+			Means: pipeline.Means{Hubs: &pipeline.Hubs{Options: &hub.Options{Connection: c}}}}})
+		if e := pipeline.ErrorOf(err); e == nil || e.Kind != pipeline.ErrUsage || !strings.Contains(e.Hint, name) || strings.Contains(e.Error(), "command line") {
+			t.Errorf("%s: %v, %q", name, e, e.Hint)
+		}
+	}
+}
+
 // An Error of a caller's own has a text.
 func TestErrorWithoutCause(t *testing.T) {
 	if got := (&pipeline.Error{Kind: pipeline.ErrGated}).Error(); got != "gated" {
@@ -108,18 +150,46 @@ func TestCallsCloseTheirConnections(t *testing.T) {
 		b := make([]byte, 1<<20)
 		return strings.Count(string(b[:runtime.Stack(b, true)]), "net/http.(*persistConn).readLoop(")
 	}
+	t.Setenv("HF_TOKEN", "hf_tester")
+	t.Chdir(t.TempDir())
 	before := connected()
-	if _, err := pipeline.Plan(t.Context(), "org/model", pipeline.PlanOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for range 100 { // they end soon, not at once
-		if connected() <= before {
-			return
+	for _, call := range []struct {
+		name string
+		make func() error
+	}{
+		{"Plan", func() error { return second(pipeline.Plan(t.Context(), "org/model", pipeline.PlanOptions{})) }},
+		{"Status", func() error { return second(pipeline.Status(t.Context(), "org/model", pipeline.Options{Repo: "me/m"})) }},
+		{"Convert", func() error {
+			return second(pipeline.Convert(t.Context(), "org/model", pipeline.Options{Push: true, Repo: "me/m"}))
+		}},
+		{"Inspect", func() error { return second(pipeline.Inspect(t.Context(), "me/m", pipeline.InspectOptions{})) }},
+		{"Verify", func() error { return second(pipeline.Verify(t.Context(), "me/m", pipeline.VerifyOptions{})) }},
+		{"Decode", func() error { return second(pipeline.Decode(t.Context(), "me/m", pipeline.DecodeOptions{})) }},
+		{"Check", func() error { o := pipeline.Options{Push: true, Repo: "me/m"}; return o.Check() }},
+		{"an error", func() error {
+			if second(pipeline.Plan(t.Context(), "org/none", pipeline.PlanOptions{})) == nil {
+				return errors.New("it's there")
+			}
+			return nil
+		}},
+	} {
+		if err := call.make(); err != nil {
+			t.Errorf("%s: %v", call.name, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		for range 100 { // they end soon, not at once
+			if connected() <= before {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if n := connected() - before; n > 0 {
+			t.Errorf("%s: %d connections are left", call.name, n)
+			before += n
+		}
 	}
-	t.Errorf("%d connections are left", connected()-before)
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // Calls at once leave the limits of the garbage collector as they found them.
 func TestCollectorIsRestored(t *testing.T) {

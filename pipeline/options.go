@@ -76,10 +76,12 @@ type Means struct {
 	// Log gets warnings, and with level Info every step. Nil discards them.
 	Log *slog.Logger
 	// Notice is called with a line for people about what the call does, such as what it waits for.
-	// It must be safe for concurrent calls. Nil ignores them.
+	// It must be safe for concurrent calls, and the call waits for it. Nil ignores them.
 	Notice func(line string)
 	// Progress is called several times a second while weights move, never twice at once, and a last
-	// time with Ended before the call returns. Nil ignores it.
+	// time with Ended before the call returns. The call doesn't return while it runs, even if the
+	// context ends, so it must not block. If it panics, it isn't called again, and the call panics
+	// when it's done. Nil ignores it.
 	Progress func(Progress)
 }
 

@@ -43,9 +43,10 @@ func (s *session) watch() (stop func(error)) {
 		return func(error) {}
 	}
 	p := s.counters
-	done, ended := make(chan error, 1), make(chan struct{})
+	done, ended := make(chan error, 1), make(chan any, 1)
 	go func() {
-		defer close(ended)
+		// a panic of the caller's function is the caller's, who can't recover it on this goroutine
+		defer func() { ended <- recover() }()
 		t := time.NewTicker(lookEvery)
 		defer t.Stop()
 		m := progress.Motion{Counters: p, Began: time.Now()}
@@ -62,7 +63,12 @@ func (s *session) watch() (stop func(error)) {
 			}
 		}
 	}()
-	return func(err error) { done <- err; <-ended }
+	return func(err error) {
+		done <- err
+		if r := <-ended; r != nil {
+			panic(r)
+		}
+	}
 }
 
 func progressOf(m *progress.Motion, failed bool) Progress {

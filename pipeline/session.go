@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -57,6 +58,9 @@ func (m *Means) check() error {
 	case "", verify.GPUAuto, verify.GPURequire, verify.GPUOff:
 	default:
 		return usage.Errorf("--gpu %s: want auto, require, or off", m.GPU)
+	}
+	if strings.ContainsFunc(m.Version, unicode.IsControl) { // requests have it in a header
+		return usage.Errorf("the version %q has control characters", m.Version)
 	}
 	if m.Workers < 0 || m.Memory < 0 || m.Hubs != nil && m.Hubs.RateLimit < 0 {
 		return usage.Errorf("workers, memory, and rates can't be negative")
