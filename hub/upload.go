@@ -34,7 +34,7 @@ const (
 type Blob struct {
 	Path   string
 	Size   int64
-	SHA256 string // hex
+	SHA256 string // hex; "" is enough for a file that the hub wants in the commit
 	Reader io.ReaderAt
 }
 
@@ -47,7 +47,7 @@ func (u *upload) check() error {
 		return u.errorf(wire.ErrArgument, "a file of %d bytes", u.Size)
 	case u.Reader == nil:
 		return u.errorf(wire.ErrArgument, "there is no reader")
-	case !names.IsSHA256(u.SHA256):
+	case u.SHA256 != "" && !names.IsSHA256(u.SHA256):
 		return u.errorf(wire.ErrArgument, "%.100q is no SHA-256 in hex", u.SHA256)
 	}
 	return nil
@@ -101,8 +101,11 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_
 		}
 		for _, u := range group {
 			op, err := LFSOp(u.Path, u.SHA256, u.Size), error(nil)
-			if !u.large() {
+			switch {
+			case !u.large():
 				op, err = u.regularOp()
+			case u.SHA256 == "":
+				err = u.errorf(wire.ErrArgument, "the storage needs its SHA-256")
 			}
 			if err != nil {
 				return nil, err
