@@ -42,7 +42,10 @@ func TestNamedFile(t *testing.T) {
 	}
 	refused(t, "no folder .", "plan", at("pipe"), "--file", "flux1.safetensors", "--layout", "diffusers")
 	refused(t, "several single files", "plan", at("two"))
-	refused(t, "--file other.safetensors is given", "plan", at("two/flux1.safetensors"), "--file", "other.safetensors")
+	if code, _, diag := program(t, "plan", at("two/flux1.safetensors"), "--file", "other.safetensors"); code != exitUsage ||
+		!strings.Contains(diag, "--file other.safetensors is given") {
+		t.Errorf("two files: exit %d, %s", code, diag)
+	}
 }
 
 // TestNamedUsualFile checks that a file with the name that its library expects stands for the
