@@ -69,7 +69,7 @@ list, or else that of the first failure.
 
 LIST is a YAML file with models: and a list below it. An entry is a Hub repo
 such as org/name, or source: with any of revision, component, file, repo-id,
-layout, pattern-dict or like, private, and expect (not_convertible).
+layout, pattern-dict or like, private, license, and expect (not_convertible).
 docs/models.schema.json is its JSON schema.
 
 Several machines can share a list: give each one a --slice of it. --shard splits
@@ -157,6 +157,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	if err != nil {
 		return err
 	}
+	sayEmpty(u, f, models)
 	found := batchReport{Outcomes: map[string]int{}, Failed: map[string]int{}, Models: []batchResult{}}
 	known := make([]publication, len(models))
 	if f.target.push && !f.target.force {
@@ -173,6 +174,15 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		printBatch(w, found)
 	})
 	return err
+}
+
+// sayEmpty says that there is nothing to do for a list, or for this machine's slice of it.
+func sayEmpty[T any](u *ui, f *convertFlags, models []T) {
+	if len(models) == 0 && f.slice != "" {
+		u.say("--slice %s: no model of the list falls to this slice", f.slice)
+	} else if len(models) == 0 {
+		u.say("the list has no models")
+	}
 }
 
 // places lists where the results are.
@@ -252,7 +262,12 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 		m.Revision = p.Newest
 	}
 	if err = p.err; err == nil && !p.final {
+		before := p.State
 		r.Report, err = convertOne(ctx, u, f, m.spec())
+		if err == nil && before == pipeline.Absent && r.Report.Verified.UpToDate {
+			u.say("%s: the new branch %s begins with what main holds, so nothing was to publish",
+				r.Report.Target.Repo, cmp.Or(f.target.revision, "main"))
+		}
 		err = inList(err)
 		p.State = pipeline.Current // judge corrects it after an error
 		p.judge(m, err)

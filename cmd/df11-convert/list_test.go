@@ -18,7 +18,7 @@ func TestListsAreExplained(t *testing.T) {
 		"hello\n":                                    `line 1: "hello" is no list of models`,
 		"models: a/b\n":                              "line 1: models isn't a list: put a dash before each model",
 		"models: {a: b}\n":                           "line 1: models isn't a list",
-		"models:\n- src: a/b\n":                      `line 2: unknown member "src"`,
+		"models:\n- src: a/b\n":                      `line 2: unknown member "src"; an entry has source, revision, component`,
 		"models: [a/b]\nextra: 1\n":                  `line 2: unknown member "extra": a list has only models`,
 		"models:\n- source: [a]\n":                   "line 2: source isn't a text",
 		"models:\n- [a/b]\n":                         "line 2: an entry is a list: want a model, such as org/name",

@@ -48,12 +48,13 @@ func explainEntry(n *yaml.Node) (faults []listFault) {
 	if n.Kind == yaml.SequenceNode {
 		return []listFault{faultAt(n, "an entry is a list: want a model, such as org/name")}
 	}
-	seen := map[string]bool{}
+	seen, unknown := map[string]bool{}, false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		switch {
 		case !slices.Contains(listMembers, key.Value):
 			faults = append(faults, faultAt(key, "unknown member %.50q", key.Value))
+			unknown = true
 		case seen[key.Value]:
 			faults = append(faults, faultAt(key, "%s is there twice", key.Value))
 		case key.Value == "private" && value.ShortTag() != "!!bool":
@@ -62,6 +63,9 @@ func explainEntry(n *yaml.Node) (faults []listFault) {
 			faults = append(faults, faultAt(value, "%s isn't a text", key.Value))
 		}
 		seen[key.Value] = true
+	}
+	if unknown {
+		faults = append(faults, listFault("an entry has "+strings.Join(listMembers, ", ")))
 	}
 	return faults
 }

@@ -37,11 +37,14 @@ func parsePart(flag, value string) (spans.Part, error) {
 	index, count, _ := strings.Cut(value, "/")
 	i, n := number(index), number(count)
 	if index == "auto" {
-		task, err := taskIndex(flag)
+		task, variable, err := taskIndex(flag)
 		if err != nil {
 			return spans.Part{}, err
 		}
-		i = task + 1
+		if i = task + 1; n >= 1 && i > n {
+			return spans.Part{}, usagef("%s %s: %s is %s, which makes this task %d of %d", flag, value,
+				variable, os.Getenv(variable), i, n)
+		}
 	}
 	p := spans.Part{I: i, N: n}
 	if p.Whole() || p.Check() != nil {
@@ -50,21 +53,21 @@ func parsePart(flag, value string) (spans.Part, error) {
 	return p, nil
 }
 
-// taskIndex returns this process's index, counted from 0: that of a pod in a Kubernetes Indexed
-// Job, of a task in a Slurm array, or of a job in a GitLab matrix.
-func taskIndex(flag string) (int, error) {
-	index, first := os.Getenv("JOB_COMPLETION_INDEX"), "0"
-	if index == "" {
-		index, first = os.Getenv("SLURM_ARRAY_TASK_ID"), cmp.Or(os.Getenv("SLURM_ARRAY_TASK_MIN"),
-			"0")
+// taskIndex returns this process's index, counted from 0, and the variable that has it: that of a pod in
+// a Kubernetes Indexed Job, of a task in a Slurm array, or of a job in a GitLab matrix.
+func taskIndex(flag string) (index int, variable string, err error) {
+	variable, first := "JOB_COMPLETION_INDEX", "0"
+	if os.Getenv(variable) == "" {
+		variable, first = "SLURM_ARRAY_TASK_ID", cmp.Or(os.Getenv("SLURM_ARRAY_TASK_MIN"), "0")
 	}
-	if index == "" {
-		index, first = os.Getenv("CI_NODE_INDEX"), "1"
+	if os.Getenv(variable) == "" {
+		variable, first = "CI_NODE_INDEX", "1"
 	}
-	if number(first) < 0 || number(index) < number(first) {
-		return 0, hint.On(usagef("%s auto/n: this isn't a task of an array", flag), hint.Task)
+	index = number(os.Getenv(variable))
+	if number(first) < 0 || index < number(first) {
+		return 0, "", hint.On(usagef("%s auto/n: this isn't a task of an array", flag), hint.Task)
 	}
-	return number(index) - number(first), nil
+	return index - number(first), variable, nil
 }
 
 // number parses a whole number; it returns -1 for other text.

@@ -91,7 +91,10 @@ code is 0 if batch has nothing to do and every model is as expected, else 1.`,
   df11-convert status models.yaml --json`,
 	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, pages, arg) })
 	pages.register(c.Flags())
-	f.registerListed(c.Flags(), func(p *pflag.FlagSet) { f.sourceFlags.register(p, false) })
+	f.registerListed(c.Flags(), func(p *pflag.FlagSet) {
+		f.sourceFlags.register(p, false)
+		f.target.registerListed(p)
+	})
 	f.limits.registerMemory(c.Flags())
 	return c
 }
@@ -113,9 +116,7 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 	if err != nil {
 		return err
 	}
-	if err := pages.write(u, list, found, f.links(ctx, u)); err != nil {
-		return err
-	}
+	sayEmpty(u, f, found)
 	b, failed := billOf(found), 0
 	var todo []string
 	for _, p := range found {
@@ -132,6 +133,9 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 			printf(w, "%s\n", b)
 		}
 	})
+	if err := pages.write(u, list, found, f.links(ctx, u)); err != nil {
+		return err
+	}
 	if b.Models+failed > 0 {
 		return fmt.Errorf("%w on %d of %s: %d to convert, %d failed", errNotCurrent,
 			b.Models+failed, count(len(found), "model"), b.Models, failed)

@@ -17,17 +17,22 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 		"`folder` for the result (default ./NAME-DF11; with --push none)")
 	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
 	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, ORG/NAME (default YOU/NAME-DF11)")
-	p.StringVar(&f.revision, "revision", "",
-		"`branch` of the target; created if it doesn't exist (default main)")
-	p.BoolVar(&f.private, "private", false,
-		"create a private target; stop if it exists and isn't private")
-	p.BoolVar(&f.public, "public", false, "allow a public target for a local, private, or gated source")
+	f.registerListed(p)
 	p.StringVar(&f.original, "original", "",
 		"stop unless the local source is a copy of this Hub `repo`, by SHA-256; the card names it")
 	p.StringVar(&f.license, "license", "",
 		"license `ID` for the card, such as mit (default the source's)")
 	p.BoolVar(&f.force, "force", false,
 		"overwrite files this program didn't write, replace another result, and verify existing outputs")
+}
+
+// registerListed adds the flags that say how the targets of a list are published.
+func (f *targetFlags) registerListed(p *pflag.FlagSet) {
+	p.StringVar(&f.revision, "revision", "",
+		"`branch` of the target; created if it doesn't exist (default main)")
+	p.BoolVar(&f.private, "private", false,
+		"create a private target; stop if it exists and isn't private")
+	p.BoolVar(&f.public, "public", false, "allow a public target for a local, private, or gated source")
 }
 
 // set adds the flags to options.

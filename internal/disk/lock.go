@@ -12,7 +12,7 @@ import (
 )
 
 // ErrLocked reports that another run uses the folder.
-var ErrLocked = errors.New("locked by another process")
+var ErrLocked = errors.New("locked by another run")
 
 const lockName = "lock"
 
