@@ -22,11 +22,11 @@ import (
 //
 //	DF11_GPU=1        runs them; without a GPU they fail
 //	DF11_GPU_DRIVER   path of the driver's library, if the system doesn't find it
-//	DF11_GPU_WEIGHTS  weights of the unit that TestHardwareRates verifies, if memory or time is short
+//	DF11_GPU_WEIGHTS  weights of the unit that BenchmarkHardware verifies, if memory or time is short
 
 // hardware returns options for a real GPU. It skips the test unless someone asked for a GPU; then,
 // without a GPU, the test fails.
-func hardware(t *testing.T) GPUOptions {
+func hardware(t testing.TB) GPUOptions {
 	t.Helper()
 	if os.Getenv("DF11_GPU") != "1" {
 		t.Skip("NOT TESTED: needs a GPU; set DF11_GPU=1, or run testdata/gpu-run.sh")
@@ -38,21 +38,25 @@ func hardware(t *testing.T) GPUOptions {
 	return opt
 }
 
-// TestHardwareDemanded runs the hardware tests without a driver. They must fail, not skip.
+// TestHardwareDemanded runs the hardware tests and the benchmark without a driver. They must fail, not skip.
 func TestHardwareDemanded(t *testing.T) {
 	if os.Getenv("DF11_GPU") != "" || testing.Short() {
 		t.Skip("runs itself without DF11_GPU only, and not in an emulator of another machine")
 	}
 	exe, err := os.Executable()
 	must(t, err)
-	c := exec.CommandContext(t.Context(), exe, "-test.run=^TestHardware", "-test.v")
-	c.Env = append(os.Environ(), "DF11_GPU=1", "DF11_GPU_DRIVER="+filepath.Join(t.TempDir(), "libcuda.so.1"))
-	out, err := c.CombinedOutput()
-	for _, name := range []string{"Driver", "Decode", "Golden", "Mismatch", "Rates"} {
-		if err == nil || !strings.Contains(string(out), "--- FAIL: TestHardware"+name+" ") {
-			t.Errorf("TestHardware%s did not fail: %v\n%s", name, err, out)
+	run := func(names []string, flags ...string) {
+		c := exec.CommandContext(t.Context(), exe, append(flags, "-test.v")...)
+		c.Env = append(os.Environ(), "DF11_GPU=1", "DF11_GPU_DRIVER="+filepath.Join(t.TempDir(), "libcuda.so.1"))
+		out, err := c.CombinedOutput()
+		for _, name := range names {
+			if err == nil || !strings.Contains(string(out), "--- FAIL: "+name) {
+				t.Errorf("%s did not fail: %v\n%s", name, err, out)
+			}
 		}
 	}
+	run([]string{"TestHardwareDriver ", "TestHardwareDecode ", "TestHardwareGolden ", "TestHardwareMismatch "}, "-test.run=^TestHardware")
+	run([]string{"BenchmarkHardware"}, "-test.run=^$", "-test.bench=^BenchmarkHardware$")
 }
 
 // TestHardwareDriver opens the device, loads our kernel, and logs which device it is.

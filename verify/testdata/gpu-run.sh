@@ -179,7 +179,8 @@ run_steps() {
   hardware golden TestHardwareGolden
   hardware decode TestHardwareDecode
   hardware mismatch TestHardwareMismatch
-  hardware rates TestHardwareRates
+  step rates "$VERIFY_TEST" -test.v -test.timeout 30m -test.run '^$' -test.bench '^BenchmarkHardware$' -test.benchtime 1x
+  fail "$rc"
   demonstrate
   run_loaders
   sanitize

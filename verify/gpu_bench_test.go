@@ -18,51 +18,52 @@ const goalBus = 0.7
 // rateElems is the size of the unit that measures the bus: 64 MiB of BF16.
 const rateElems = 32 << 20
 
-func report(t *testing.T, what string, d time.Duration, nBytes, nWeights int) {
-	t.Helper()
-	t.Logf("RATE %-40s %11.1f µs %8.1f GB/s %8.2f Gweights/s", what, float64(d)/1e3, float64(nBytes)/float64(d), float64(nWeights)/float64(d))
+func report(b *testing.B, what string, d time.Duration, nBytes, nWeights int) {
+	b.Helper()
+	b.Logf("RATE %-40s %11.1f µs %8.1f GB/s %8.2f Gweights/s", what, float64(d)/1e3, float64(nBytes)/float64(d), float64(nWeights)/float64(d))
 }
 
-// TestHardwareRates measures. Its RATE and GOAL lines belong in docs/measured.md. Missing the goal
-// isn't a failure, because the run is for the numbers.
-func TestHardwareRates(t *testing.T) {
-	opt := hardware(t)
+// BenchmarkHardware measures whole verifications. Run it with -benchtime 1x; its RATE and GOAL lines
+// belong in docs/measured.md.
+func BenchmarkHardware(b *testing.B) {
+	opt := hardware(b)
 	n := 512 << 20 // 1 GiB of BF16
 	if text := os.Getenv("DF11_GPU_WEIGHTS"); text != "" {
 		var err error
 		n, err = strconv.Atoi(text)
-		must(t, err)
+		must(b, err)
 	}
 	u, err := encode(plain.Normal(min(n, rateElems), 1)).open()
-	must(t, err)
+	must(b, err)
 	p := newPiece(u, chunkRange{0, u.nChunks})
-	both := bothWays(t, opt, u, &p)
-	report(t, "both ways at once, as verification does", both, p.nUpload+2*p.nElems, p.nElems)
-	share := float64(both) / float64(p.nElems) / measureCompare(t, opt, n)
+	both := bothWays(b, opt, u, &p)
+	report(b, "both ways at once, as verification does", both, p.nUpload+2*p.nElems, p.nElems)
+	share := float64(both) / float64(p.nElems) / measureCompare(b, opt, n)
 	verdict := "missed"
 	if share >= goalBus {
 		verdict = "met"
 	}
-	t.Logf("GOAL verification, share of what the bus moves %6.2f, goal %.2f: %s", share, goalBus, verdict)
+	b.Logf("GOAL verification, share of what the bus moves %6.2f, goal %.2f: %s", share, goalBus, verdict)
+	b.ReportMetric(share, "of-bus")
 }
 
 // bothWays copies pieces to the device in one stream and weights from it in another, and returns
 // the time for one of each.
-func bothWays(t *testing.T, opt GPUOptions, u *Unit, p *gpuPiece) time.Duration {
-	t.Helper()
+func bothWays(b *testing.B, opt GPUOptions, u *Unit, p *gpuPiece) time.Duration {
+	b.Helper()
 	opt.slotSize = p.size
 	g, err := OpenGPU(opt)
-	must(t, err)
+	must(b, err)
 	defer g.Close()
-	t.Log("RATE device", g.describe)
+	b.Log("RATE device", g.describe)
 	there, back := <-g.free, <-g.free // their streams differ
 	for _, s := range []*gpuSlot{there, back} {
-		must(t, p.fill(t.Context(), u, s.host, 4))
-		must(t, s.decode(p, 1))
+		must(b, p.fill(b.Context(), u, s.host, 4))
+		must(b, s.decode(p, 1))
 	}
 	const rounds = 30
 	var took time.Duration
-	must(t, g.device.Do(func(c *cuda.Context) error {
+	must(b, g.device.Do(func(c *cuda.Context) error {
 		start := time.Now()
 		for range rounds {
 			if err := errors.Join(there.upload(c, p), c.CopyToHost(back.weights(p), back.memory+cuda.Ptr(p.out), back.stream)); err != nil {
@@ -87,24 +88,24 @@ func (s *gpuSlot) await(c *cuda.Context) error {
 
 // measureCompare measures whole verifications of an in-memory unit with n weights, and returns
 // nanoseconds per weight.
-func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
-	t.Helper()
+func measureCompare(b *testing.B, opt GPUOptions, n int) float64 {
+	b.Helper()
 	s := encode(plain.Normal(n, 2))
 	g, err := OpenGPU(opt)
-	must(t, err)
+	must(b, err)
 	defer g.Close()
 	const rounds = 5
 	var took time.Duration
 	for i := range 1 + rounds { // the first only loads
 		start := time.Now()
-		must(t, s.onGPU(t.Context(), g, CompareOptions{}))
+		must(b, s.onGPU(b.Context(), g, CompareOptions{}))
 		if i > 0 {
 			took += time.Since(start)
 		}
 	}
 	u, err := s.open()
-	must(t, err)
+	must(b, err)
 	what := fmt.Sprintf("verification, %d pieces", len(cutPieces(u, g.opt.slotSize)))
-	report(t, what, took/rounds, len(s.stream)+len(s.sm)+len(s.gaps)+len(s.source), n)
+	report(b, what, took/rounds, len(s.stream)+len(s.sm)+len(s.gaps)+len(s.source), n)
 	return float64(took) / rounds / float64(n)
 }
