@@ -21,6 +21,8 @@ type edgeHub struct {
 	size int64
 	rate func(n int) int64 // bytes per second of the n-th connection, from 0
 
+	starts time.Duration // how long a new connection has a tenth of its rate
+
 	pauseFrom, pauseTo time.Time // when the whole network is dead
 
 	mu            sync.Mutex
@@ -33,14 +35,19 @@ type edgeConn struct {
 	h    *edgeHub
 	rate int64
 	paid time.Time
+	full time.Time // from when on it has its rate
 }
 
 func (c *edgeConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p[:min(len(p), max(64, int(c.rate/100)))])
+	rate := c.rate
+	if time.Now().Before(c.full) {
+		rate /= 10
+	}
+	n, err := c.Conn.Read(p[:min(len(p), max(64, int(rate/100)))])
 	if oldest := time.Now().Add(-50 * time.Millisecond); c.paid.Before(oldest) {
 		c.paid = oldest // make up for what a late timer loses
 	}
-	c.paid = c.paid.Add(time.Duration(float64(n) / float64(c.rate) * 1e9))
+	c.paid = c.paid.Add(time.Duration(float64(n) / float64(rate) * 1e9))
 	time.Sleep(time.Until(c.paid))
 	if c.paid.After(c.h.pauseFrom) {
 		time.Sleep(time.Until(c.h.pauseTo))
@@ -53,7 +60,7 @@ func (h *edgeHub) over(c net.Conn) net.Conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.nConns++
-	return &edgeConn{Conn: c, h: h, rate: h.rate(h.nConns - 1)}
+	return &edgeConn{Conn: c, h: h, rate: h.rate(h.nConns - 1), full: time.Now().Add(h.starts)}
 }
 
 func (h *edgeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -213,6 +220,37 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConnectionsThatHardlyLagStay checks that connections are kept that are little slower than others,
+// or too slow to compare.
+func TestConnectionsThatHardlyLagStay(t *testing.T) {
+	for name, rates := range map[string][]int64{"at most twice as slow": {fastEdge / 3, fastEdge / 6},
+		"too few packets": {40_000, 8_000}} {
+		h := &edgeHub{size: 4 * wire.Transfers * edgeRange, rate: func(n int) int64 { return rates[n%2] }}
+		h.overPipes(t, func(t *testing.T, c *Client) {
+			if h.share(t, c, fastEdge); h.nConns != wire.Transfers {
+				t.Errorf("%s: %d connections", name, h.nConns)
+			}
+		})
+	}
+}
+
+// TestANewConnectionMaySpeedUp checks that one slow connection is replaced once: the new one starts
+// slowly, but isn't compared yet.
+func TestANewConnectionMaySpeedUp(t *testing.T) {
+	h := &edgeHub{size: 10 * offered, starts: 500 * time.Millisecond, rate: func(n int) int64 {
+		if n == 0 {
+			return fastEdge / 20
+		}
+		return fastEdge
+	}}
+	h.overPipes(t, func(t *testing.T, c *Client) {
+		// net/http may dial one in vain
+		if h.share(t, c, fastEdge); h.nConns <= wire.Transfers || h.nConns > wire.Transfers+2 {
+			t.Errorf("%d connections", h.nConns)
+		}
+	})
 }
 
 // TestALineThatFaltersKeepsItsConnections checks two seconds without bytes on all connections,
