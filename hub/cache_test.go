@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // cacheRepo writes a snapshot as the Python client does.
@@ -18,16 +19,16 @@ func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string
 	for name, content := range files {
 		hash := gitBlobHash([]byte(content))
 		if filepath.Ext(name) == ".safetensors" {
-			hash = sha([]byte(content))
+			hash = world.Sum([]byte(content))
 		}
-		write(t, filepath.Join(folder, "blobs", hash), content)
+		world.Write(t, filepath.Join(folder, "blobs", hash), content)
 		link := filepath.Join(folder, "snapshots", testCommit, name)
 		must(t, os.MkdirAll(filepath.Dir(link), 0o755))
 		target, err := filepath.Rel(filepath.Dir(link), filepath.Join(folder, "blobs", hash))
 		must(t, err)
 		must(t, os.Symlink(target, link))
 	}
-	write(t, filepath.Join(folder, "refs", "main"), testCommit)
+	world.Write(t, filepath.Join(folder, "refs", "main"), testCommit)
 	return dir, folder
 }
 
@@ -37,7 +38,7 @@ func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 	t.Helper()
 	place = func(etag string) string {
 		// its own hash, which the hub publishes only in X-Xet-Hash
-		xet := sha([]byte(etag))
+		xet := world.Sum([]byte(etag))
 		return filepath.Join(dir, "blobs", xet[:2], xet)
 	}
 	blobs, err := filepath.Glob(filepath.Join(dir, "models--a--b", "blobs", strings.Repeat("?", 64)))
@@ -46,16 +47,10 @@ func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 	}
 	for _, blob := range blobs {
 		to := place(filepath.Base(blob))
-		write(t, to+".refs", blob)
+		world.Write(t, to+".refs", blob)
 		must(t, errors.Join(os.Rename(blob, to), os.Symlink(to, blob)))
 	}
 	return place
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 // cachedClient is offline and has only the cache.
@@ -83,7 +78,7 @@ func cacheServes(t *testing.T, shared bool) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	ref, ok := info.File("sub/model.safetensors")
-	if !ok || ref.SHA256 != sha([]byte("0123456789")) || ref.Size != 10 {
+	if !ok || ref.SHA256 != world.Sum([]byte("0123456789")) || ref.Size != 10 {
 		t.Errorf("%+v", ref)
 	}
 	small, _ := info.File("config.json")
@@ -118,7 +113,7 @@ func cacheServes(t *testing.T, shared bool) {
 // on systems without links in its snapshot. It's never a link without a hash.
 func TestCacheFindsCopiesByTheirHash(t *testing.T) {
 	const content = "0123456789"
-	etag := sha([]byte(content))
+	etag := world.Sum([]byte(content))
 	known := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: etag}
 	bare := known
 	bare.SHA256 = ""
@@ -169,7 +164,7 @@ func TestCacheFindsCopiesByTheirHash(t *testing.T) {
 
 func TestCachedSmallFileIsHashed(t *testing.T) {
 	dir, folder := cacheRepo(t, map[string]string{"config.json": "{}"})
-	write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
+	world.Write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
 	c, _ := cachedClient(t, dir)
 	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json", Size: 2, BlobID: gitBlobHash([]byte("{}"))}
 	if data, err := c.ReadFile(t.Context(), ref, 10); !errors.Is(err, wire.ErrOffline) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 func TestStreamLengths(t *testing.T) {
@@ -119,7 +120,7 @@ func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
 	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		switch {
 		case r.Method == http.MethodHead:
-			return reply(r, 200, data, "X-Repo-Commit: "+testCommit, `ETag: W/"`+sha([]byte(data))+`"`), nil
+			return reply(r, 200, data, "X-Repo-Commit: "+testCommit, `ETag: W/"`+world.Sum([]byte(data))+`"`), nil
 		case r.URL.Host == "hub.test":
 			nLinks++
 			return reply(r, 302, "", fmt.Sprintf("Location: https://cdn.test/x?link=%d", nLinks)), nil

@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestEnviron checks what the variables decide, as in the Python client.
 func TestEnviron(t *testing.T) {
 	dir := t.TempDir()
 	file, other, big := filepath.Join(dir, "token"), filepath.Join(dir, "other"), filepath.Join(dir, "big")
-	write(t, file, "  hf_file\r\n")
-	write(t, other, "hf_other")
-	write(t, big, strings.Repeat("x", 64<<10+1))
+	world.Write(t, file, "  hf_file\r\n")
+	world.Write(t, other, "hf_other")
+	world.Write(t, big, strings.Repeat("x", 64<<10+1))
 	type found struct {
 		cache, endpoint, token, source, publisher string
 		offline                                   bool

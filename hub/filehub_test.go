@@ -2,8 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
@@ -36,15 +35,10 @@ func newFileHub(t *testing.T, n int) *fileHub {
 	return h
 }
 
-func sha(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 func gitBlobHash(data []byte) string { return hashLike(testCommit, data) }
 
 func (h *fileHub) ref() FileRef {
-	return FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: int64(len(h.data)), SHA256: sha(h.data)}
+	return FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: int64(len(h.data)), SHA256: world.Sum(h.data)}
 }
 
 func (h *fileHub) RoundTrip(r *http.Request) (*http.Response, error) {

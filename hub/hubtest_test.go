@@ -3,7 +3,6 @@ package hub_test
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"strings"
 	"testing"
@@ -66,13 +65,8 @@ func pattern(n int) []byte {
 	return out[:n]
 }
 
-func hexSHA(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
 func (w *world) ref() hub.FileRef {
-	return hub.FileRef{Repo: source, Commit: w.commit, Path: weight, Size: int64(len(w.data)), SHA256: hexSHA(w.data)}
+	return hub.FileRef{Repo: source, Commit: w.commit, Path: weight, Size: int64(len(w.data)), SHA256: shared.Sum(w.data)}
 }
 
 // stream reads the whole weight file. Wrong bytes are fatal, even before an error.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // linkHub is a hub with a repo a/b. Its links to upload parts of 1000 bytes live for a while by the
@@ -41,7 +42,7 @@ func uploadAll(t *testing.T, h *hubtest.Server, nFiles, n int) (errs []error) {
 	for i := range errs {
 		data := bytes.Repeat([]byte{byte(i + 1)}, n)
 		group.Go(func() {
-			b := Blob{Path: fmt.Sprintf("%d.bin", i), Size: int64(n), SHA256: sha(data), Reader: bytes.NewReader(data)}
+			b := Blob{Path: fmt.Sprintf("%d.bin", i), Size: int64(n), SHA256: world.Sum(data), Reader: bytes.NewReader(data)}
 			op, err := first(c.Upload(t.Context(), "a/b", "main", b))
 			if errs[i] = err; err == nil && op.SHA256 != b.SHA256 {
 				t.Errorf("%+v", op)

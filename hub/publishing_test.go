@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // published is a world with an empty target repo.
@@ -23,7 +24,7 @@ func published(t *testing.T) *world {
 }
 
 func blob(path string, data []byte) hub.Blob {
-	return hub.Blob{Path: path, Size: int64(len(data)), SHA256: hexSHA(data), Reader: bytes.NewReader(data)}
+	return hub.Blob{Path: path, Size: int64(len(data)), SHA256: shared.Sum(data), Reader: bytes.NewReader(data)}
 }
 
 // push uploads and commits one file.

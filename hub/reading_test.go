@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 func TestSmallFilesAndNames(t *testing.T) {
@@ -68,7 +69,7 @@ func TestInfoCompletesSizesFromTheTree(t *testing.T) {
 func TestTreePages(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithPageSize(2)), 3000)
 	tree, err := w.Tree(t.Context(), source, "main")
-	if err != nil || tree[weight].SHA256 != hexSHA(w.data) || tree[weight].Size != 3000 || tree["config.json"].BlobID == "" {
+	if err != nil || tree[weight].SHA256 != shared.Sum(w.data) || tree[weight].Size != 3000 || tree["config.json"].BlobID == "" {
 		t.Fatalf("%+v, %v", tree, err)
 	}
 	pages := w.srv.Count("GET", "/api/models/*/tree/*")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestTheLineDecidesHowManyFilesGo checks that large files stay few, and that small ones become as
@@ -39,7 +40,7 @@ func TestTheLineDecidesHowManyFilesGo(t *testing.T) {
 				places <- struct{}{}
 				group.Go(func() {
 					defer func() { <-places }()
-					_, err := c.Upload(t.Context(), "a/b", "main", Blob{Path: fmt.Sprint(i, ".safetensors"), Size: int64(tt.size), SHA256: sha(data), Reader: bytes.NewReader(data)})
+					_, err := c.Upload(t.Context(), "a/b", "main", Blob{Path: fmt.Sprint(i, ".safetensors"), Size: int64(tt.size), SHA256: world.Sum(data), Reader: bytes.NewReader(data)})
 					if err != nil {
 						t.Error(err)
 					}

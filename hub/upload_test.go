@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 func testBlob(n int) (Blob, []byte) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
-	return Blob{Path: "m.safetensors", Size: int64(n), SHA256: sha(data), Reader: bytes.NewReader(data)}, data
+	return Blob{Path: "m.safetensors", Size: int64(n), SHA256: world.Sum(data), Reader: bytes.NewReader(data)}, data
 }
 
 // oneObject is a hub that answers the questions of an upload. put answers for the storage.

@@ -29,7 +29,7 @@ func TestHintsOfErrors(t *testing.T) {
 	huge, _ := hubrules.CheckFiles([]hubrules.File{{Path: "a", Size: hubrules.FileBytes + 1}})
 	many, _ := hubrules.CheckFiles(make([]hubrules.File, hubrules.FolderFiles+1))
 	dir := t.TempDir()
-	world.Write(t, filepath.Join(dir, ".df11-convert", "part-1-of-1.json"), nil)
+	world.Write(t, filepath.Join(dir, ".df11-convert", "part-1-of-1.json"), "")
 	for _, c := range []struct {
 		err  error
 		want hint.Hint

@@ -141,7 +141,7 @@ func TestMembers(t *testing.T) {
 func listOf(t *testing.T, text string) ([]listedModel, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.yaml")
-	world.Write(t, file, []byte(text))
+	world.Write(t, file, text)
 	return readList(file)
 }
 

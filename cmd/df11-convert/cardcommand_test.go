@@ -68,11 +68,11 @@ func TestCardCommandOptions(t *testing.T) {
 	tied.Block("model.layers.0.", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
 	tied.Add("lm_head.weight", "BF16", 0, 64, 32)
 	world.Write(t, at("tied/model.safetensors"), tied.File())
-	world.Write(t, at("tied/config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`))
+	world.Write(t, at("tied/config.json"), `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`)
 	llama(t, at("f32"), "F32", 0, "")
 	world.Write(t, at("two/a.safetensors"), comfyFlux(""))
 	world.Write(t, at("two/b.safetensors"), comfyFlux("model.diffusion_model."))
-	world.Write(t, at("dict.json"), []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
+	world.Write(t, at("dict.json"), `{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`)
 	for name, args := range map[string][]string{
 		"a tied model that stores only its head":  {at("tied")},
 		"exact F32":                               {at("f32"), "--exact-f32"},
@@ -91,7 +91,7 @@ func otherClass(t *testing.T, e *catalog.Entry) string {
 	source := classSource(t, e)
 	config := strings.ReplaceAll(string(world.Read(t, filepath.Join(source, "config.json"))), e.Match.ModelType[0], "of_mine")
 	config = strings.Replace(config, e.Match.Architectures[0], "MyForConditionalGeneration", 1)
-	world.Write(t, filepath.Join(source, "config.json"), []byte(config))
+	world.Write(t, filepath.Join(source, "config.json"), config)
 	return source
 }
 
@@ -145,7 +145,7 @@ func classSource(t *testing.T, e *catalog.Entry) string {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "model")
-	world.Write(t, filepath.Join(dir, "df11.png"), []byte("a picture"))
+	world.Write(t, filepath.Join(dir, "df11.png"), "a picture")
 	config := map[string]any{"num_hidden_layers": 2, "tie_word_embeddings": false}
 	first := func(key string, list []string) {
 		if len(list) > 0 {
@@ -165,7 +165,7 @@ func classSource(t *testing.T, e *catalog.Entry) string {
 	case catalog.Diffusers, catalog.DiffusersSingle:
 		world.Write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"), x.File())
 		world.Write(t, filepath.Join(dir, "transformer", "config.json"), b)
-		world.Write(t, filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "P", "transformer": ["diffusers", "X"]}`))
+		world.Write(t, filepath.Join(dir, "model_index.json"), `{"_class_name": "P", "transformer": ["diffusers", "X"]}`)
 	default:
 		world.Write(t, filepath.Join(dir, "model.safetensors"), x.File())
 		world.Write(t, filepath.Join(dir, "config.json"), b)

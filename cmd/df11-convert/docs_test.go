@@ -123,10 +123,10 @@ func runPage(t *testing.T, page string) {
 	}
 	world.Must(t, os.MkdirAll(filepath.Join(dir, "my-model", "eval"), 0o755))
 	for _, name := range []string{"eval/scores.csv", "NOTES.md"} {
-		world.Write(t, filepath.Join(dir, "my-model", name), []byte("mine"))
+		world.Write(t, filepath.Join(dir, "my-model", name), "mine")
 	}
 	world.Write(t, filepath.Join(dir, "flux1-dev.safetensors"), comfyFlux(""))
-	world.Write(t, filepath.Join(dir, "dict.json"), []byte(`{"lm_head": []}`)) // of a pipe to jq
+	world.Write(t, filepath.Join(dir, "dict.json"), `{"lm_head": []}`) // of a pipe to jq
 	run := func(command string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

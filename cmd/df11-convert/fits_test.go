@@ -110,7 +110,7 @@ func sparseFile(t *testing.T, name, config string, shapes map[string][]int64) st
 	if err := os.Truncate(file, h.Size()); err != nil {
 		t.Skipf("NOT TESTED: no room for a hole of %s here: %v", human.Bytes(h.Size()), err)
 	}
-	world.Write(t, filepath.Join(dir, "config.json"), []byte(config))
+	world.Write(t, filepath.Join(dir, "config.json"), config)
 	return dir
 }
 

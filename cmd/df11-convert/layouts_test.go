@@ -178,7 +178,7 @@ func TestGoldenSingleFiles(t *testing.T) {
 		want := world.Read(t, filepath.Join(golden, "single", "model.safetensors"))
 		dir := t.TempDir()
 		world.Write(t, filepath.Join(dir, "d", "diffusion_pytorch_model.safetensors"), weights)
-		world.Write(t, filepath.Join(dir, "d", "config.json"), []byte(`{"_class_name": "SomeTransformer2DModel"}`))
+		world.Write(t, filepath.Join(dir, "d", "config.json"), `{"_class_name": "SomeTransformer2DModel"}`)
 		world.Write(t, filepath.Join(dir, "c", "some.safetensors"), weights)
 		for _, c := range []struct{ source, layout, out string }{
 			{filepath.Join(dir, "d"), "diffusers-single", "df11.safetensors"},

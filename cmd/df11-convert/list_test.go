@@ -48,7 +48,7 @@ func TestDictsLieNextToTheList(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(t.TempDir())
 	list := filepath.Join(dir, "models.yaml")
-	world.Write(t, list, []byte("models: [{source: org/a, pattern-dict: dicts/a.json}, {source: org/b, pattern-dict: /b.json}, org/c]"))
+	world.Write(t, list, "models: [{source: org/a, pattern-dict: dicts/a.json}, {source: org/b, pattern-dict: /b.json}, org/c]")
 	models, err := readList(list)
 	if err != nil || models[0].Dict != filepath.Join(dir, "dicts/a.json") || models[1].Dict != "/b.json" || models[2].Dict != "" {
 		t.Errorf("%+v, %v", models, err)

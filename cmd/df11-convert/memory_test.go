@@ -124,7 +124,7 @@ func TestMemoryHoldsForTargets(t *testing.T) {
 		target := fmt.Sprintf("tester/t%d", i)
 		srv.AddRepo(target, repo)
 		list := filepath.Join(t.TempDir(), "list.yaml")
-		world.Write(t, list, []byte("models:\n- source: org/m\n  repo-id: "+target+"\n"))
+		world.Write(t, list, "models:\n- source: org/m\n  repo-id: "+target+"\n")
 		for _, args := range [][]string{{"org/m", "--push", "--repo-id", target}, {"status", list}} {
 			code, out, diag := program(t, append(args, "--memory", "64MiB")...)
 			said := "raise --memory, or leave it out"

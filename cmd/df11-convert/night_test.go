@@ -85,9 +85,9 @@ func TestATokenForReadingEndsAList(t *testing.T) {
 				s, _ := fourModels(t, inMemory, hubtest.WithUser("hf_any", hubtest.User{Name: "tester", ReadOnly: c.reads, Orgs: []string{"elsewhere"}}))
 				s.Inject(no(c.where))
 				list := filepath.Join(t.TempDir(), "list.yaml")
-				world.Write(t, list, []byte("models: [{source: org/m0, repo-id: elsewhere/m0-DF11}, org/m1, org/m2, org/m3]"))
+				world.Write(t, list, "models: [{source: org/m0, repo-id: elsewhere/m0-DF11}, org/m1, org/m2, org/m3]")
 				if c.reads {
-					world.Write(t, list, []byte("models: [org/m0, org/m1, org/m2, org/m3]"))
+					world.Write(t, list, "models: [org/m0, org/m1, org/m2, org/m3]")
 				}
 				start := time.Now()
 				b, diag, err := newNight(t, s, list).run(t.Context(), t)

@@ -61,7 +61,7 @@ func TestHolesInTheCache(t *testing.T) {
 				t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
 			}
 		}
-		world.Write(t, filepath.Join(repo, "refs", "main"), []byte(testCommit))
+		world.Write(t, filepath.Join(repo, "refs", "main"), testCommit)
 		if !c.unlisted {
 			world.Write(t, filepath.Join(repo, "trees", testCommit+".json"),
 				[]byte("{\"format_version\": 1, \"files\": {"+strings.Join(rows, ",\n")+"}}"))

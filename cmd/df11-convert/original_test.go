@@ -59,8 +59,8 @@ func copies(t *testing.T, commit string) map[string]string {
 	b := bytes.Clone(files[smallShard]) // its name, size, header, and notes are right
 	b[len(b)-1] ^= 1
 	world.Write(t, filepath.Join(at["edited"], smallShard), b)
-	world.Write(t, filepath.Join(at["tuned"], names.Card), []byte("---\nbase_model: acme/ancestor\n---\n"))
-	world.Write(t, filepath.Join(at["cloned"], ".git", "config"), []byte("[remote \"origin\"]\n\turl = https://huggingface.co/acme/small\n"))
+	world.Write(t, filepath.Join(at["tuned"], names.Card), "---\nbase_model: acme/ancestor\n---\n")
+	world.Write(t, filepath.Join(at["cloned"], ".git", "config"), "[remote \"origin\"]\n\turl = https://huggingface.co/acme/small\n")
 	return at
 }
 

@@ -14,7 +14,7 @@ import (
 func TestLostResultIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, filepath.Join(dir, "m"), "BF16", 0, "")
-	world.Write(t, filepath.Join(dir, "closed"), nil)
+	world.Write(t, filepath.Join(dir, "closed"), "")
 	closed, err := os.Open(filepath.Join(dir, "closed"))
 	world.Must(t, err)
 	defer closed.Close()

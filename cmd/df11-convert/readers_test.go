@@ -41,7 +41,7 @@ func TestUnfilled(t *testing.T) {
 		{"org/fluxes", swapped, map[string][]byte{"flux1-dev.safetensors": flux}, layout(catalog.DiffusersSingle), "ComfyUI takes other weights for double_blocks.0, or in another order"},
 	} {
 		dict := filepath.Join(t.TempDir(), "dict.json")
-		world.Write(t, dict, []byte(x.dict))
+		world.Write(t, dict, x.dict)
 		g.AddRepo(x.name, x.files)
 		world.WriteAll(t, filepath.Join(g.local, x.name), x.files)
 		for _, command := range []string{"plan", "convert"} {

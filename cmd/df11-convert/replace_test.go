@@ -59,7 +59,7 @@ func TestNoForceNextToOtherWeights(t *testing.T) {
 	edited := filepath.Join(out, "lm_head.safetensors")
 	other := filepath.Join(dir, "two")
 	world.Must(t, hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, Tied: true}).Write(other))
-	world.Write(t, edited, []byte("mine"))
+	world.Write(t, edited, "mine")
 	for range 2 {
 		ends(t, exitError, "hint: remove these files", other, "-o", out, "--force")
 		ends(t, exitError, "hint: remove these files", other, "-o", out)

@@ -42,7 +42,7 @@ func TestRequests(t *testing.T) {
 	s := publishedHub(t)
 	s.AddModel("org/27mb", hubtest.NewLlama(1, hubtest.ModelOptions{Layers: 10, Hidden: 256, Vocab: 16_000, ShardBytes: 8_000_000}))
 	list := filepath.Join(t.TempDir(), "list.yaml")
-	world.Write(t, list, []byte("models:\n  - {source: org/model, repo-id: me/out}\n"))
+	world.Write(t, list, "models:\n  - {source: org/model, repo-id: me/out}\n")
 	typo := map[string][]byte{names.Card: []byte("# A typo")}
 	for _, tt := range []struct {
 		args []string
@@ -146,7 +146,7 @@ func TestRenamedSourceKeepsItsTarget(t *testing.T) {
 	for _, target := range []string{"", "    repo-id: tester/named\n"} {
 		s := publishedHub(t)
 		list := filepath.Join(t.TempDir(), "list.yaml")
-		world.Write(t, list, []byte("models:\n  - source: org/model\n"+target))
+		world.Write(t, list, "models:\n  - source: org/model\n"+target)
 		if code, _, diag := program(t, "batch", list, "--push"); code != exitOK {
 			t.Fatal(diag)
 		}

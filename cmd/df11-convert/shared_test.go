@@ -15,7 +15,7 @@ func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
 	shared := t.TempDir()
 	t.Setenv("TMPDIR", shared)
 	t.Setenv("TMP", shared)
-	world.Write(t, filepath.Join(shared, "df11-convert"), []byte("somebody else's"))
+	world.Write(t, filepath.Join(shared, "df11-convert"), "somebody else's")
 	g.AddRepo("anybody/m", g.models[llamaModel])
 	ends(t, exitOK, "anybody/m equals", "verify", "anybody/m")
 	if rest, err := os.ReadDir(shared); err != nil || len(rest) != 1 {

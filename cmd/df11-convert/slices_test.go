@@ -134,7 +134,7 @@ func newFleet(t *testing.T, n int) *fleet {
 		}))
 		list += "- " + id + "\n"
 	}
-	world.Write(t, filepath.Join(f.dir, "list.yaml"), []byte(list))
+	world.Write(t, filepath.Join(f.dir, "list.yaml"), list)
 	f.ResetLog()
 	return f
 }

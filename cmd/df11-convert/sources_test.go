@@ -24,7 +24,7 @@ func TestNamedFile(t *testing.T) {
 	world.WriteAll(t, at("pipe"), fluxFiles())
 	world.Write(t, at("pipe/flux1.safetensors"), whole)
 	world.Write(t, at("config/flux1.safetensors"), whole)
-	world.Write(t, at("config/config.json"), []byte(`{"_class_name": "FluxTransformer2DModel"}`))
+	world.Write(t, at("config/config.json"), `{"_class_name": "FluxTransformer2DModel"}`)
 	must(t, at("alone/flux1.safetensors"), "-o", at("want"))
 	want := world.Read(t, at("want/flux1-DF11.safetensors"))
 	for _, source := range [][]string{
@@ -75,33 +75,33 @@ func TestNoSource(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"x.gguf", "x.ckpt", "x.bin", "x.pt", "notes.txt"} {
-		world.Write(t, at(name), []byte("x"))
+		world.Write(t, at(name), "x")
 	}
 	lora := world.NewCheckpoint(1)
 	lora.Add("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "BF16", 0, 8, 32)
 	lora.Add("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", "BF16", 0, 32, 8)
 	world.Write(t, at("peft/adapter_model.safetensors"), lora.File())
-	world.Write(t, at("peft/adapter_config.json"), []byte(`{}`))
+	world.Write(t, at("peft/adapter_config.json"), `{}`)
 	world.Write(t, at("renamed.safetensors"), lora.File())
 	world.Write(t, at("folder/model.safetensors"), lora.File())
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 5368709120\n"
-	world.Write(t, at("lfs/model.safetensors"), []byte(pointer))
-	world.Write(t, at("lfs/config.json"), []byte(`{"model_type": "llama"}`))
+	world.Write(t, at("lfs/model.safetensors"), pointer)
+	world.Write(t, at("lfs/config.json"), `{"model_type": "llama"}`)
 	int8 := world.NewCheckpoint(2)
 	int8.Add("model.embed_tokens.weight", "I8", 0, 64, 32)
 	for _, b := range []string{"model.layers.0.", "model.layers.1."} {
 		int8.Add(b+"mlp.up_proj.weight", "I8", 0, 32, 32)
 	}
 	world.Write(t, at("int8/model.safetensors"), int8.File())
-	world.Write(t, at("int8/config.json"), []byte(`{"model_type": "new"}`))
+	world.Write(t, at("int8/config.json"), `{"model_type": "new"}`)
 	llama(t, at("fp16"), "F16", 0, "")
 	llama(t, at("fp8"), "F8_E4M3", 0, "")
 	for _, method := range []string{"gptq", "awq", "mxfp4"} {
 		llama(t, at(method), "I32", 0, `, "quantization_config": {"quant_method": "`+method+`", "bits": 4}`)
 	}
-	world.Write(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
-	world.Write(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
-	world.Write(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
+	world.Write(t, at("gguf/model-Q4_K_M.gguf"), "GGUF")
+	world.Write(t, at("pickle/pytorch_model.bin"), "\x80\x02")
+	world.Write(t, at("pickle/config.json"), `{"model_type": "llama"}`)
 	for name, words := range map[string]string{
 		"fp16": "F16", "fp8": "F8", "gptq": "is quantized", "awq": "is quantized", "mxfp4": "is quantized", "gguf": "GGUF", "pickle": "pickle",
 		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickle checkpoint",

@@ -90,7 +90,7 @@ func checkPictures(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "terminal", name+".txt")
 	if *updatePictures {
-		world.Write(t, file, []byte(got))
+		world.Write(t, file, got)
 		return
 	}
 	if want := string(world.Read(t, file)); got != want {
@@ -131,7 +131,7 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	hub.Configure("acme/gated", hubtest.Gated("manual"))
 	hub.AddRepo("acme/pickled", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
 	world.Must(t, hubtest.NewLlama(1, small).Write(filepath.Join(dir, "local")))
-	world.Write(t, filepath.Join(dir, "list.yaml"), []byte("models:\n- source: acme/model\n- source: acme/other\n- source: acme/nope\n"))
+	world.Write(t, filepath.Join(dir, "list.yaml"), "models:\n- source: acme/model\n- source: acme/other\n- source: acme/nope\n")
 	return hub, dir
 }
 

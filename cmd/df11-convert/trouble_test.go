@@ -78,7 +78,7 @@ func newTrouble(t *testing.T, models int, rnd *rand.Rand) *trouble {
 	world.Write(t, list, []byte("models: ["+strings.Join(ids, ", ")+"]"))
 	n.night = newNight(t, n.server, list)
 	n.hub.Clock, n.hub.Token, n.hub.TokenFile = n.clock, n.token, filepath.Join(t.TempDir(), "token")
-	world.Write(t, n.hub.TokenFile, []byte(n.token))
+	world.Write(t, n.hub.TokenFile, n.token)
 	for _, id := range ids[:min(10, models)] {
 		opt := n.hub
 		f, err := pipeline.Plan(t.Context(), id, pipeline.PlanOptions{Options: pipeline.Options{Means: pipeline.Means{Hubs: &pipeline.Hubs{Options: &opt}}}})

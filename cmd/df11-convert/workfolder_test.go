@@ -92,7 +92,7 @@ func TestOutputInsideItsSource(t *testing.T) {
 	} {
 		out := filepath.Join(source, name)
 		v.killAt(t, source, filepath.Join(out, "*.safetensors"), append(slices.Clone(args), "--workers", "1")...)
-		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
+		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), "half")
 		for i, made := range []bool{true, false} {
 			stderr, err := v.another(t, source, append(slices.Clone(args), "--verbose")...)
 			if err != nil {
@@ -128,7 +128,7 @@ func TestKilledDecode(t *testing.T) {
 	must(t, original, "-o", df11)
 	for _, pattern := range []string{".df11-convert/.df11-*.tmp", "*.safetensors"} {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)
-		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
+		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), "half")
 	}
 	if stderr, err := v.another(t, "", "decode", df11, "-o", out); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)

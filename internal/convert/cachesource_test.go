@@ -159,6 +159,6 @@ func writeCache(t *testing.T, cache, commit string, files map[string]hubtest.Fil
 		shared.Must(t, err)
 		shared.Must(t, os.Symlink(to, link))
 	}
-	shared.Write(t, filepath.Join(repo, "refs", "main"), []byte(commit))
+	shared.Write(t, filepath.Join(repo, "refs", "main"), commit)
 	return snapshot
 }

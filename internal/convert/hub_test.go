@@ -175,7 +175,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 			top := t.TempDir()
 			work, out := filepath.Join(top, "work"), filepath.Join(top, "out")
 			if keeps == "a folder" {
-				shared.Write(t, filepath.Join(out, "notes.md"), []byte("mine"))
+				shared.Write(t, filepath.Join(out, "notes.md"), "mine")
 			}
 			before := fmt.Sprint(listing(t, top))
 			_, err := w.convert(t.Context(), t, work, tt.change, func(o *convert.Options) {

@@ -94,7 +94,7 @@ func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 		t.Fatal("nothing was uploaded before the stop")
 	}
 	for _, name := range left {
-		shared.Write(t, name, []byte("left"))
+		shared.Write(t, name, "left")
 	}
 	w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {
 		for _, name := range left {

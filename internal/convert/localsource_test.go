@@ -117,7 +117,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 		"a config of DF11":            {"config.json", strings.Replace(config, "{", `{"dfloat11_config": null,`, 1)},
 	} {
 		dir, log := writeModel(t, small()), newOutputLog()
-		shared.Write(t, filepath.Join(dir, tt.file), []byte(tt.content))
+		shared.Write(t, filepath.Join(dir, tt.file), tt.content)
 		src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
 		if err == nil {
 			var p *plan.Plan

@@ -130,8 +130,8 @@ func TestNobodysFilesAreLost(t *testing.T) {
 	ended := map[bool]int{}
 	for _, seed := range shared.Seeds(t, 60, 3000) {
 		n := &neighbor{rand.New(rand.NewPCG(seed, 21)), t, filepath.Join(t.TempDir(), "out"), t.TempDir(), map[string]string{}}
-		shared.Write(t, filepath.Join(n.outside, "precious"), []byte("precious"))
-		shared.Write(t, filepath.Join(n.outside, "sub", "config.json"), []byte("precious"))
+		shared.Write(t, filepath.Join(n.outside, "precious"), "precious")
+		shared.Write(t, filepath.Join(n.outside, "sub", "config.json"), "precious")
 		source := 0
 		again := func(change func(*convert.Options)) error {
 			_, err := convertLocal(t, sources[source], n.out, plan.Options{Include: []string{"*"}}, func(o *convert.Options) {

@@ -17,12 +17,6 @@ import (
 // must ends the test if err isn't nil.
 var must = world.Must
 
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-	must(t, os.WriteFile(name, []byte(text), 0o644))
-}
-
 // content returns everything below a folder: names, modes, and what files and links hold.
 func content(t *testing.T, dir string) (all string) {
 	t.Helper()
@@ -83,10 +77,10 @@ func TestUnsafeFolders(t *testing.T) {
 		"state is a link":            {".df11-convert", link(outside), false},
 		"state is a link to nothing": {".df11-convert", link(filepath.Join(outside, "no")), false},
 		"state is a link inside":     {".df11-convert", link("."), false},
-		"state is a file":            {".df11-convert", func(t *testing.T, name string) { write(t, name, "mine") }, false},
+		"state is a file":            {".df11-convert", func(t *testing.T, name string) { world.Write(t, name, "mine") }, false},
 		"lock is a link":             {".df11-convert/lock", link(filepath.Join(outside, "lock")), false},
 		"lock is a link to a file":   {".df11-convert/lock", link(filepath.Join(outside, "precious")), false},
-		"lock is the user's":         {".df11-convert/lock", func(t *testing.T, name string) { write(t, name, "mine") }, false},
+		"lock is the user's":         {".df11-convert/lock", func(t *testing.T, name string) { world.Write(t, name, "mine") }, false},
 		"journal is a link":          {".df11-convert/part-1-of-1.json", link(filepath.Join(outside, "precious")), false},
 		"files is a link":            {".df11-convert/files", link(outside), false},
 		"a file in files is a link":  {".df11-convert/files/config.json", link(filepath.Join(outside, "precious")), false},
@@ -102,13 +96,13 @@ func TestUnsafeFolders(t *testing.T) {
 		"another user's state":             {".df11-convert", owner(65534, 65534, 0o755), false},
 		"a group of others may write":      {".", owner(os.Geteuid(), 65534, 0o775), false},
 		"the user's own group may":         {".", owner(os.Geteuid(), os.Getegid(), 0o775), true},
-		"an empty lock, as kills leave it": {".df11-convert/lock", func(t *testing.T, name string) { write(t, name, "") }, true},
+		"an empty lock, as kills leave it": {".df11-convert/lock", func(t *testing.T, name string) { world.Write(t, name, "") }, true},
 		"a file that a kill has left unfinished": {".df11-convert/.df11-UNFINISHEDUNFINISHEDUNFINI.tmp", func(t *testing.T, name string) {
-			write(t, name, "x")
+			world.Write(t, name, "x")
 		}, true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			write(t, filepath.Join(outside, "precious"), "precious")
+			world.Write(t, filepath.Join(outside, "precious"), "precious")
 			dir := t.TempDir()
 			must(t, os.Chmod(dir, 0o755))
 			c.make(t, filepath.Join(dir, c.name))
@@ -182,7 +176,7 @@ func TestFoldersAbove(t *testing.T) {
 // appears. If a file is a link, the link is replaced, and its target stays.
 func TestNothingLeadsOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(outside, "precious"), "precious")
+	world.Write(t, filepath.Join(outside, "precious"), "precious")
 	sub := filepath.Join(dir, "sub")
 	err := os.Symlink(outside, sub)
 	// Wine creates no links, but reports success

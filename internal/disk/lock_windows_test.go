@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // A folder counts as locked if its lock can't be opened because its holder is removing it.
 func TestFileInUseIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".df11-convert", "lock")
-	write(t, path, "")
+	world.Write(t, path, "")
 	name, err := syscall.UTF16PtrFromString(path)
 	must(t, err)
 	h, err := syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_EXISTING, syscall.FILE_ATTRIBUTE_NORMAL, 0)

@@ -1,11 +1,10 @@
 package hubtest
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"io"
 	"net/http"
 	"strings"
@@ -68,11 +67,6 @@ func decode[T any](t *testing.T, body string) T {
 	return v
 }
 
-func sha(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // location asks for the signed URL of a file.
 func location(t *testing.T, s *Server, repo, path string) string {
 	t.Helper()
@@ -94,7 +88,7 @@ func batch(t *testing.T, s *Server, repo string, data []byte) batchAnswer {
 }
 
 func batchBody(data []byte) string {
-	return fmt.Sprintf(`{"operation":"upload","transfers":["basic","multipart"],"objects":[{"oid":%q,"size":%d}],"hash_algo":"sha_256"}`, sha(data), len(data))
+	return fmt.Sprintf(`{"operation":"upload","transfers":["basic","multipart"],"objects":[{"oid":%q,"size":%d}],"hash_algo":"sha_256"}`, world.Sum(data), len(data))
 }
 
 // putParts uploads the parts of a multipart upload, the last one first, and returns the body of the
@@ -108,7 +102,7 @@ func putParts(t *testing.T, header map[string]string, data []byte) string {
 		a := must(t, "PUT", header[fmt.Sprintf("%05d", i+1)], "", string(data[i*chunk:min((i+1)*chunk, len(data))]))
 		parts[i] = fmt.Sprintf(`{"partNumber":%d,"etag":%q}`, i+1, a.header.Get("ETag"))
 	}
-	return fmt.Sprintf(`{"oid":%q,"parts":[%s]}`, sha(data), strings.Join(parts, ","))
+	return fmt.Sprintf(`{"oid":%q,"parts":[%s]}`, world.Sum(data), strings.Join(parts, ","))
 }
 
 // upload sends data by the LFS route that the batch call names.
@@ -123,7 +117,7 @@ func upload(t *testing.T, s *Server, repo string, data []byte) {
 			must(t, "POST", up.Href, "", body)
 		}
 	}
-	must(t, "POST", actions["verify"].Href, "tok", fmt.Sprintf(`{"oid":%q,"size":%d}`, sha(data), len(data)))
+	must(t, "POST", actions["verify"].Href, "tok", fmt.Sprintf(`{"oid":%q,"size":%d}`, world.Sum(data), len(data)))
 }
 
 func commitBody(lines ...string) string {
@@ -131,7 +125,7 @@ func commitBody(lines ...string) string {
 }
 
 func lfsLine(path string, data []byte) string {
-	return fmt.Sprintf(`{"key":"lfsFile","value":{"path":%q,"algo":"sha256","oid":%q,"size":%d}}`, path, sha(data), len(data))
+	return fmt.Sprintf(`{"key":"lfsFile","value":{"path":%q,"algo":"sha256","oid":%q,"size":%d}}`, path, world.Sum(data), len(data))
 }
 
 func fileLine(path, content string) string {

@@ -2,6 +2,7 @@ package hubtest
 
 import (
 	"bytes"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ const goldenWeights = "696436427c57ca5d67a593c3f8baeb5fd5d77973e5243e7c3b4c44f29
 // TestModel checks that a model is always the same, and that each range of a file is a part of the
 // whole.
 func TestModel(t *testing.T) {
-	if got := sha(NewLlama(1, ModelOptions{}).Files()["model.safetensors"]); got != goldenWeights {
+	if got := world.Sum(NewLlama(1, ModelOptions{}).Files()["model.safetensors"]); got != goldenWeights {
 		t.Errorf("the weights of seed 1 changed: %s", got)
 	}
 	m := NewQwen3(2, ModelOptions{Vocab: 333, Hidden: 48, HeadDim: 10})

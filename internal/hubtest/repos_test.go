@@ -2,6 +2,7 @@ package hubtest
 
 import (
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ func TestRoutes(t *testing.T) {
 		holds              string // a part of body or header
 	}{
 		{"GET", "/api/models/me/m/revision/%s?blobs=true", "", 200, `"pipeline_tag":"x"`},
-		{"GET", "/api/models/me/m?blobs=true", "", 200, `"sha256":"` + sha(data)},
+		{"GET", "/api/models/me/m?blobs=true", "", 200, `"sha256":"` + world.Sum(data)},
 		{"GET", "/api/models/me/m/tree/main?cursor=x", "", 400, ""},
 		{"HEAD", "/api/models/me/m", "", 200, ""},
 		{"POST", create, `{"name":"n"}`, 200, "/me/n"},
@@ -65,7 +66,7 @@ func TestPreupload(t *testing.T) {
 		want         string // uploadMode, shouldIgnore, oid
 	}{
 		{"same.txt", "eA==", 1, "regular false " + blobID([]byte("x"))},
-		{"w.safetensors", "dw==", 1, "lfs false " + sha([]byte("w"))},
+		{"w.safetensors", "dw==", 1, "lfs false " + world.Sum([]byte("w"))},
 		{"empty.safetensors", "", 0, "regular false "},
 		{"big.txt", "eA==", 1000, "lfs false "},
 		{"binary.dat", "AAE=", 2, "lfs false "},

@@ -2,6 +2,7 @@ package hubtest
 
 import (
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestRules(t *testing.T) {
 	}
 	const commit, batch, create = "/api/models/me/m/commit/main", "/me/m.git/info/lfs/objects/batch", "/api/repos/create"
 	object := func(size int64) string {
-		return fmt.Sprintf(`{"operation":"upload","transfers":["basic"],"objects":[{"oid":%q,"size":%d}]}`, sha([]byte("x")), size)
+		return fmt.Sprintf(`{"operation":"upload","transfers":["basic"],"objects":[{"oid":%q,"size":%d}]}`, world.Sum([]byte("x")), size)
 	}
 	files := func(n, size int, dir string) string {
 		var lines []string

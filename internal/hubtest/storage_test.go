@@ -3,6 +3,7 @@ package hubtest
 import (
 	"bytes"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ func TestSignedURLs(t *testing.T) {
 	defer s.Close()
 	s.AddRepo("me/m", map[string][]byte{"a b/w.safetensors": []byte("weights")})
 	get, put := location(t, s, "me/m", "a%20b/w.safetensors"), batch(t, s, "me/m", []byte("x")).Actions["upload"].Href
-	if a := must(t, "GET", get, "", ""); a.body != "weights" || a.header.Get("ETag") == `"`+sha([]byte(a.body))+`"` {
+	if a := must(t, "GET", get, "", ""); a.body != "weights" || a.header.Get("ETag") == `"`+world.Sum([]byte(a.body))+`"` {
 		t.Errorf("%q, %v", a.body, a.header)
 	}
 	for _, tc := range []struct {
@@ -48,7 +49,7 @@ func TestWrongUploads(t *testing.T) {
 	done := putParts(t, many.Header, long)
 	first := done[strings.Index(done, `{"part`) : strings.Index(done, "},{")+2]
 	url := s.URL + "/me/m.git/info/lfs/objects/batch"
-	pointer := func(size int) string { return fmt.Sprintf(`{"oid":%q,"size":%d}`, sha(right), size) }
+	pointer := func(size int) string { return fmt.Sprintf(`{"oid":%q,"size":%d}`, world.Sum(right), size) }
 	for _, tc := range []struct {
 		name, method, url, token, body string
 		status                         int
@@ -56,7 +57,7 @@ func TestWrongUploads(t *testing.T) {
 	}{
 		{"no one asks", "POST", url, "", batchBody(right), 401, ""},
 		{"a reader asks", "POST", url, "reader", batchBody(right), 403, ""},
-		{"another size", "POST", url, "tok", `{"operation":"upload","objects":[{"oid":"` + sha([]byte("w")) + `","size":2}]}`, 200, `"code":422`},
+		{"another size", "POST", url, "tok", `{"operation":"upload","objects":[{"oid":"` + world.Sum([]byte("w")) + `","size":2}]}`, 200, `"code":422`},
 		// the storage does not know better
 		{"wrong bytes", "PUT", one["upload"].Href, "", "wrong", 200, ""},
 		{"verified", "POST", one["verify"].Href, "tok", pointer(5), 404, ""},

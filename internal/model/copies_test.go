@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestCopiesAreTheModelsOwn checks, before any work, that each file to publish is a file of the
@@ -40,20 +41,18 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 			above := t.TempDir()
 			dir := filepath.Join(above, "model")
 			files := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}).Files()
-			for name, b := range files {
-				write(t, filepath.Join(dir, filepath.FromSlash(name)), b)
-			}
+			world.WriteAll(t, dir, files)
 			file := filepath.Join(dir, c.file)
 			if c.target == "" {
-				write(t, file, []byte(c.content))
+				world.Write(t, file, c.content)
 			} else {
 				target := filepath.Join(above, filepath.FromSlash(c.target))
 				_ = os.Remove(file)
 				switch {
 				case c.content != "":
-					write(t, target, []byte(c.content))
+					world.Write(t, target, c.content)
 				case c.file == "model.safetensors":
-					write(t, target, files[c.file])
+					world.Write(t, target, files[c.file])
 				}
 				if err := os.Symlink(target, file); err != nil {
 					t.Skip("no links here:", err)
@@ -72,9 +71,4 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 			}
 		})
 	}
-}
-
-func write(t *testing.T, file string, b []byte) {
-	t.Helper()
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, b, 0o666)))
 }

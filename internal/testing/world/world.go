@@ -51,10 +51,10 @@ func Read(t testing.TB, file string) []byte {
 }
 
 // Write writes a file and creates the folders above it.
-func Write(t testing.TB, file string, b []byte) {
+func Write[T ~string | ~[]byte](t testing.TB, file string, content T) {
 	t.Helper()
 	Must(t, os.MkdirAll(filepath.Dir(file), 0o777))
-	Must(t, os.WriteFile(file, b, 0o666))
+	Must(t, os.WriteFile(file, []byte(content), 0o666))
 }
 
 // WriteAll writes files into a folder. Their names have slashes.
