@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,23 @@ func (t *Transport) Pause(ctx context.Context, host, reason string, d time.Durat
 		t.Opt.OnWait(Wait{Host: host, Reason: reason, For: d})
 	}
 	return t.Opt.Clock.Sleep(ctx, d)
+}
+
+// silence is how long a host may take to answer before people wonder.
+const silence = 10 * time.Second
+
+// reportSilence reports a host that doesn't begin to answer, within the limit after which the request is
+// repeated. Call answered once it does. What an upload sends takes its time, so that isn't reported.
+func (t *Transport) reportSilence(r *Request, u *url.URL, limit time.Duration) (answered func()) {
+	if t.Opt.OnWait == nil || r.Body != nil && r.Bulk {
+		return func() {}
+	}
+	timer := time.AfterFunc(silence, func() {
+		if d := limit - silence; t.waits.notice(t.Opt.Clock.Now(), d) {
+			t.Opt.OnWait(Wait{Host: u.Host, Reason: "it hasn't answered yet", For: d})
+		}
+	})
+	return func() { timer.Stop() }
 }
 
 // waits are those of a client's requests.

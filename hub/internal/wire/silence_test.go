@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,30 @@ func TestManyShortWaitsAreReported(t *testing.T) {
 			}
 			if len(reported) > 5 || (len(reported) > 0) != tt.reports || tt.reports && reported[0] > lately {
 				t.Errorf("1 of %d refused: reported at %v", tt.every, reported)
+			}
+		})
+	}
+}
+
+// TestASilentHubIsReported checks that people hear of a first request that isn't answered, long before
+// it's repeated, and not of one that is answered in time.
+func TestASilentHubIsReported(t *testing.T) {
+	for took, want := range map[time.Duration][]time.Duration{8 * time.Second: nil, 12 * time.Second: {10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			var reported []time.Duration
+			w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
+				time.Sleep(took)
+				return says(200, okUser)(r)
+			}}
+			c, _ := testTransport(t, w, realTime, func(o *Options) {
+				o.StallTimeout = 30 * time.Second
+				o.OnWait = func(w Wait) { reported = append(reported, time.Since(start)) }
+			})
+			_, err := whoAmI(t.Context(), c)
+			synctest.Wait()
+			if err != nil || !slices.Equal(reported, want) {
+				t.Errorf("an answer after %v: reported at %v, %v", took, reported, err)
 			}
 		})
 	}

@@ -141,7 +141,9 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	}
 	w := newWatch(ctx, t, max(t.Opt.StallTimeout, r.Slow))
 	req := t.build(r, u, token, w)
+	answered := t.reportSilence(r, u, max(t.Opt.StallTimeout, r.Slow))
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
+	answered()
 	if err != nil {
 		if err = causeOf(w.ctx, err); errors.Is(err, io.EOF) {
 			err = errNoAnswer
