@@ -78,7 +78,7 @@ func sprintf(format string, args ...any) string {
 
 // count returns a number with its noun, such as "2 files".
 func count[N int | int64](n N, thing string) string {
-	return human.Grouped(int64(n)) + " " + thing + choose(n == 1, "", "s")
+	return human.Count(n, thing)
 }
 
 func atCommit(commit string) string {

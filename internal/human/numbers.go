@@ -51,6 +51,14 @@ func Grouped(n int64) string {
 	return s
 }
 
+// Count returns a number with its noun, such as "2 files".
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Grouped(int64(n)) + " " + noun
+}
+
 // Percentage returns how many percent of a whole a part is; 0 of nothing.
 func Percentage(part, whole int64) float64 {
 	if whole == 0 {

@@ -155,7 +155,7 @@ func checkIndex(r *reading, inv *inventory, notes *Notes) error {
 		}
 	}
 	if len(nowhere) > 0 {
-		notes.warn("%s lists %s that no file holds: %s", r.index, count(len(nowhere), "tensor"),
+		notes.warn("%s lists %s that no file holds: %s", r.index, human.Count(len(nowhere), "tensor"),
 			human.List(nowhere))
 	}
 	return nil
@@ -182,7 +182,7 @@ func stripComfyPrefix(inv *inventory, notes *Notes) (*inventory, error) {
 			continue
 		}
 		if len(dropped) > 0 {
-			number, names := count(len(dropped), "tensor"), human.List(human.ByModule(sourceNames(dropped)))
+			number, names := human.Count(len(dropped), "tensor"), human.List(human.ByModule(sourceNames(dropped)))
 			notes.lack("%s of other models than the diffusion model: %s; keep the source for them",
 				number, names)
 			notes.differ("%s of other models than the diffusion model left out: %s; the manifest has all names",

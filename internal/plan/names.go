@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // rebase adds the prefix of the base model to all names, if the stated class has a prefix and no
@@ -78,7 +79,7 @@ func nameTensors(ctx context.Context, r *reading, m *recognition, inv *inventory
 	}
 	if n > 0 && r.survey.Layout != catalog.ComfyUI {
 		notes.differ("%s stored under the module paths of current transformers instead of the "+
-			"source's names", count(n, "tensor"))
+			"source's names", human.Count(n, "tensor"))
 	}
 	return named, nil
 }

@@ -63,7 +63,7 @@ func noteOutput(o *output, readers []Reader, notes *Notes) {
 	}
 	if nExtra > 0 {
 		notes.differ("%s of layers that the model class doesn't build are kept; the official route "+
-			"drops them", count(nExtra, "tensor"))
+			"drops them", human.Count(nExtra, "tensor"))
 	}
 	noteCasts(o.plain(), cfg.ModelDType(), notes)
 	if opt := o.from.opt; opt.PatternDict != nil && !opt.Finished {
@@ -105,7 +105,7 @@ func noteBlocks(o *output, notes *Notes) {
 	if len(missing) > 0 {
 		slices.SortFunc(missing, human.CompareNames)
 		notes.warn("the pattern dict leaves out %s (%s), so %d%% of the model stays BF16",
-			count(len(missing), "block"), human.List(missing), 100*nBytes/total)
+			human.Count(len(missing), "block"), human.List(missing), 100*nBytes/total)
 	}
 }
 
@@ -159,6 +159,6 @@ func noteCasts(plain []Tensor, model safetensors.DType, notes *Notes) {
 	}
 	for _, dtype := range slices.Sorted(maps.Keys(byType)) {
 		notes.differ("%s in %s %s model: kept as stored; the official route and some loaders cast them",
-			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), article, model)
+			human.Count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), article, model)
 	}
 }

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -98,14 +96,6 @@ type Skipped struct {
 type Alias struct {
 	Tensor Tensor // stored in the source, not in the output
 	Of     Tensor // stored in the output
-}
-
-// count puts a number before a noun, and adds an s unless the number is 1.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // sum adds up a number of each element.

@@ -208,10 +208,10 @@ func markUnholdable(units []Unit, notes *Notes) error {
 	}
 	if len(names) == len(units) {
 		return refuse(hint.TooLarge,
-			"DF11 can hold none of the %s: %s", count(len(names), "module"), human.List(names))
+			"DF11 can hold none of the %s: %s", human.Count(len(names), "module"), human.List(names))
 	}
 	if len(names) > 0 {
-		notes.warn("left in BF16, because DF11 can't hold them: %s", count(len(names), "module"))
+		notes.warn("left in BF16, because DF11 can't hold them: %s", human.Count(len(names), "module"))
 	}
 	return nil
 }
