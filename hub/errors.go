@@ -134,5 +134,13 @@ func Culprit(err error) string { return wire.Culprit(err) }
 // end needn't last that much longer.
 func Away(err error) time.Duration { return wire.Away(err) }
 
+// Brief returns the text of an error, for the Hub's errors without the request.
+func Brief(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return cmp.Or(e.Brief(), err.Error())
+	}
+	return err.Error()
+}
+
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string { return cmp.Or(hint.Of(err).String(), wire.Hint(err)) }

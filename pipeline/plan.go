@@ -88,15 +88,7 @@ func (s *session) published(ctx context.Context, m *model.Model) []string {
 		repos, err = c.Quantized(ctx, m.ID, "DF11")
 	}
 	if err != nil && !errors.Is(err, hub.ErrOffline) {
-		s.Log.Warn("can't look for DF11 repos of the model: " + brief(err))
+		s.Log.Warn("can't look for DF11 repos of the model: " + hub.Brief(err))
 	}
 	return repos
-}
-
-// brief returns the text of an error, for the Hub's errors without the request.
-func brief(err error) string {
-	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
-		return e.Brief()
-	}
-	return err.Error()
 }

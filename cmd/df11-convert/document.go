@@ -49,7 +49,7 @@ type failure struct {
 // unprintable characters in names, because a JSON parser would undo the escapes that stdout adds.
 func failureOf(err error) *failure {
 	k := kindOf(err)
-	f := &failure{Kind: k.name, Message: human.Message("%s", brief(err)), exit: k.code}
+	f := &failure{Kind: k.name, Message: human.Message("%s", hub.Brief(err)), exit: k.code}
 	if whole := human.Message("%v", err); whole != f.Message {
 		f.Detail = whole
 	}
@@ -70,14 +70,6 @@ func (f *failure) advise(hint string) {
 		f.hints = append(f.hints, hint)
 		f.Hint = strings.Join(f.hints, "\n")
 	}
-}
-
-// brief returns the text of an error, for the Hub's errors without the request.
-func brief(err error) string {
-	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
-		return e.Brief()
-	}
-	return err.Error()
 }
 
 // outcomeOf returns how a command ended; a nil f is success.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/usage"
@@ -32,11 +31,9 @@ func wraps[T error](err error) bool {
 	return ok
 }
 
-// oneOf returns a function that reports whether an error wraps one of the sentinels.
-func oneOf(sentinels ...error) func(error) bool {
-	return func(err error) bool {
-		return slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) })
-	}
+// is returns a function that reports whether an error wraps the sentinel.
+func is(sentinel error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, sentinel) }
 }
 
 // kind is a kind of error: its name in JSON and in docs/troubleshooting.md, and its exit code.
@@ -52,12 +49,12 @@ var ownKinds = []struct {
 	is   func(error) bool
 	hint hint.Hint
 }{
-	{kind{"interrupted", exitInterrupted}, oneOf(errInterrupted), hint.Hint{}},
+	{kind{"interrupted", exitInterrupted}, is(errInterrupted), hint.Hint{}},
 	{kind{"output", exitError}, wraps[outputError], hint.Hint{}},
 	{kind{"files_differ", exitFiles}, wraps[besideError], hint.Hint{}},
-	{kind{"conflict", exitError}, oneOf(errForeign), hint.ListConflict},
-	{kind{"unexpected", exitError}, oneOf(errUnexpected), hint.Unexpected},
-	{kind{"not_current", exitError}, oneOf(errNotCurrent), hint.Hint{}},
+	{kind{"conflict", exitError}, is(errForeign), hint.ListConflict},
+	{kind{"unexpected", exitError}, is(errUnexpected), hint.Unexpected},
+	{kind{"not_current", exitError}, is(errNotCurrent), hint.Hint{}},
 }
 
 // exits has the exit codes of the kinds of package pipeline; that of all others is exitError.

@@ -52,7 +52,7 @@ func (p listPatience) try(ctx context.Context, once func() error) (alike bool, e
 		}
 		d := outageWaits[min(i, len(outageWaits)-1)]
 		waited += d
-		if err := c.Pause(ctx, about+" fails, not the model: "+brief(err), d); err != nil {
+		if err := c.Pause(ctx, about+" fails, not the model: "+hub.Brief(err), d); err != nil {
 			return alike, err
 		}
 	}
