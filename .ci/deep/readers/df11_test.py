@@ -428,6 +428,37 @@ class Hub(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Calls(torch.nn.Module):
+    """Uses a parameter before and after it calls a module; both are units."""
+
+    def __init__(self):
+        super().__init__()
+        self.p = torch.nn.Parameter(torch.randn(512, 512).bfloat16() / 16, requires_grad=False)
+        self.inner = torch.nn.Linear(512, 512, bias=False, dtype=torch.bfloat16).requires_grad_(False)
+
+    def forward(self, x):
+        return torch.nn.functional.linear(self.inner(torch.nn.functional.linear(x, self.p)), self.p)
+
+
+class Nested(unittest.TestCase):
+    def test_values(self):
+        want, x = torch.nn.ModuleDict({"outer": Calls()}), torch.randn(1, 512).bfloat16()
+        with tempfile.TemporaryDirectory() as folder:
+            source, result, patterns = (pathlib.Path(folder, name) for name in ("model", "model-DF11", "patterns.json"))
+            source.mkdir()
+            save_file({"outer.p.weight": want.outer.p, "outer.inner.weight": want.outer.inner.weight}, source / "model.safetensors")
+            (source / "config.json").write_text('{"model_type": "x", "architectures": ["X"], "torch_dtype": "bfloat16"}')
+            patterns.write_text(r'{"outer\\.p": [], "outer\\.inner": []}')
+            command = [PROGRAM, source, "-o", result, "--layout", "transformers", "--pattern-dict", patterns, "--unfilled", "--quiet"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            config = json.loads((result / "config.json").read_text())
+            config["dfloat11_config"] = {"version": "0.5.0+parameters", "pattern_dict": config["dfloat11_config"]["pattern_dict"]}
+            (result / "config.json").write_text(json.dumps(config))
+            model = df11.fill(torch.nn.ModuleDict({"outer": Calls()}), str(result))
+        for _ in range(2):
+            self.assertTrue(torch.equal(model.outer(x), want.outer(x)))
+
+
 class Repos(unittest.TestCase):
     """What is wrong with a repo is said in one sentence."""
 

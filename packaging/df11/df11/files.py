@@ -116,9 +116,8 @@ class Files(NamedTuple):
     config: dict
     plain: dict[str, Stored]  # tensors that aren't compressed
     units: dict[str, Unit]
-    parameters: (
-        bool  # whether units may fill parameters of other names than weight (docs/format.md §17)
-    )
+    # whether units may fill parameters of other names than weight (docs/format.md §17)
+    parameters: bool
 
     def n_bytes(self) -> int:
         """Returns the size of the files."""

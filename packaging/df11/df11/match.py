@@ -6,6 +6,7 @@ renames, and its converters, which make one parameter of several tensors.
 
 import re
 from copy import deepcopy
+from math import prod
 from typing import NamedTuple, Optional, Union
 
 import torch
@@ -22,8 +23,16 @@ class Piece(NamedTuple):
     n: int = 0  # weights, of a unit's piece
 
     @property
+    def unit(self) -> Optional[Unit]:
+        return self.source if isinstance(self.source, Unit) else None
+
+    @property
     def shape(self) -> Optional[tuple[int, ...]]:
-        return None if isinstance(self.source, Unit) else self.source.shape
+        return None if self.unit else self.source.shape
+
+    @property
+    def n_elems(self) -> int:
+        return self.n if self.unit else prod(self.shape)
 
 
 class Part(NamedTuple):
@@ -41,6 +50,10 @@ class Fill(NamedTuple):
     parts: list[Part]  # empty if a converter must compute it
     pieces: list[Piece]
     converter: object = None  # of transformers, with all names; it may make several parameters
+
+    @property
+    def coded(self) -> bool:
+        return any(p.unit for p in self.pieces)
 
 
 class Missing(DF11Error):
@@ -142,7 +155,7 @@ def match(model: torch.nn.Module, files: Files) -> Matched:
             target = slice_target(piece, names)
         if (
             target is not None
-            and piece.n
+            and piece.unit
             and not piece.name.endswith(".weight")
             and not files.parameters
         ):
@@ -214,7 +227,7 @@ def left_over(piece: Piece, model: torch.nn.Module, names: Names) -> str:
     ignored = getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ()
     if any(re.search(pattern, name) for pattern in ignored):
         return name
-    path = (piece.source.path + ".x" if isinstance(piece.source, Unit) else name).rpartition(".")[0]
+    path = piece.unit.path if piece.unit else name.rpartition(".")[0]
     shorter = path[len(names.prefix) + 1 :] if path.startswith(names.prefix + ".") else path
     options = [path, shorter, f"{names.prefix}.{path}", names.older(path)]
     if any(option and submodule(model, option) is not None for option in options):
@@ -263,16 +276,9 @@ def part(
         raise DF11Error(
             f"{piece.name} has the shape {list(piece.shape)}, the class has {list(shape)}"
         )
-    if piece.shape is None and piece.n != numel(extent):
+    if piece.shape is None and piece.n != prod(extent):
         raise DF11Error(f"{piece.name} has {piece.n} weights, the class has {list(shape)}")
     return Part(piece, start, extent)
-
-
-def numel(shape: tuple[int, ...]) -> int:
-    n = 1
-    for size in shape:
-        n *= size
-    return n
 
 
 def slices(target: str, shape: tuple[int, ...], pieces: list[Piece]) -> list[Part]:
@@ -284,12 +290,11 @@ def slices(target: str, shape: tuple[int, ...], pieces: list[Piece]) -> list[Par
             raise DF11Error(
                 f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many"
             )
-        n = piece.n if piece.shape is None else numel(piece.shape)
-        rows, rest = divmod(n, numel(shape[1:]) or 1)
+        rows, rest = divmod(piece.n_elems, prod(shape[1:]) or 1)
         if int(start) != row or rest or row + rows > shape[0]:
             raise DF11Error(
-                f"{piece.name}: {n} weights from row {start} on don't continue {target} at row "
-                f"{row}"
+                f"{piece.name}: {piece.n_elems} weights from row {start} on don't continue "
+                f"{target} at row {row}"
             )
         parts.append(part(piece, (row,) + (0,) * (len(shape) - 1), (rows,) + shape[1:]))
         row += rows
@@ -332,8 +337,7 @@ def layout(
         box = (1,) + shape[1:] if merges else shape
         size = box[dim] if rest else 0
         if rest:
-            each = column[0].n if column[0].shape is None else numel(column[0].shape)
-            size = each * box[dim] // (numel(box) or 1)
+            size = column[0].n_elems * box[dim] // (prod(box) or 1)
             box = box[:dim] + (size,) + box[dim + 1 :]
         for i, piece in enumerate(column):
             start = [0] * len(shape)

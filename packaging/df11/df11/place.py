@@ -3,20 +3,21 @@
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
+from math import prod
 from typing import Callable, NamedTuple, Optional, Union
 
 import torch
 from torch import nn
 
 from . import kernel, units
-from .files import DF11Error, Files, Unit, log, manifest
-from .match import Fill, Matched, Part, Piece, made, numel, some, state_of
+from .files import DF11Error, Files, log, manifest
+from .match import Fill, Matched, Part, Piece, made, some, state_of
 from .program import Stream
 from .spread import Spread
 
-Device = Union[
-    str, torch.device, None
-]  # as the caller names it; None is the first GPU, else the CPU
+# As the caller names it; None is the first GPU, else the CPU.
+Device = Union[str, torch.device, None]
 DTypeOf = Callable[[str, torch.Tensor], torch.dtype]
 State = dict[str, torch.Tensor]
 
@@ -82,15 +83,16 @@ def main_device(device: Device) -> torch.device:
         return torch.device("cuda:0" if there else "cpu")
     main = torch.device(device)
     if main.type == "cuda" and not there:
-        raise DF11Error(
-            f"device={str(device)!r}: "
-            + ("PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA")
-        )
+        raise DF11Error(f"device={str(device)!r}: {no_gpu()}")
     return (
         torch.device("cuda", torch.cuda.current_device())
         if main.type == "cuda" and main.index is None
         else main
     )
+
+
+def no_gpu() -> str:
+    return "PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA"
 
 
 @contextlib.contextmanager
@@ -109,7 +111,7 @@ def require_bf16(model: nn.Module, matched: Matched) -> None:
     """Raises an error if someone made a model whose compressed weights aren't BF16."""
     state = state_of(model)
     for f in matched.fills:
-        if any(p.n for p in f.pieces) and state[f.name].dtype != torch.bfloat16:
+        if f.coded and state[f.name].dtype != torch.bfloat16:
             raise DF11Error(
                 f"{f.name} is {state[f.name].dtype}; make the model in torch.bfloat16 before you "
                 "fill it"
@@ -155,9 +157,7 @@ def place(
         group.attach(model)
     compressed = {u.path for g in kept for u in g.units}
     rest = [
-        f
-        for f in fills
-        if not any(isinstance(p.source, Unit) and p.source.path in compressed for p in f.pieces)
+        f for f in fills if not any(p.unit and p.unit.path in compressed for p in f.pieces)
     ]
     n = sum(p.n for f in rest for p in f.pieces)
     if n and not decode:
@@ -192,12 +192,7 @@ def size(n_bytes: float) -> str:
 def usable(device: torch.device) -> tuple[bool, str]:
     """Reports whether the kernel runs on a device, and else why not."""
     if device.type == "cpu" and not kernel.STAND_IN:
-        if torch.cuda.is_available():
-            return False, "the model runs on the CPU"
-        return (
-            False,
-            "PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA",
-        )
+        return False, "the model runs on the CPU" if torch.cuda.is_available() else no_gpu()
     try:
         kernel.device_of(device)
         return True, ""
@@ -217,28 +212,27 @@ def values(
     """Reads and decodes what fills parameters that aren't views."""
     result: State = {}
     inputs: dict[str, dict[str, torch.Tensor]] = {}  # of converters
-    wanted: dict[str, list[tuple[Piece, torch.Tensor]]] = defaultdict(
-        list
-    )  # pieces of units, and where they go
+    # pieces of units, and where they go
+    wanted: dict[str, list[tuple[Piece, torch.Tensor]]] = defaultdict(list)
     for f in fills:
         device, dtype = devices.of_plain(f.name), dtype_of(f.name, state[f.name])
         if f.converter:
             inputs[f.name] = {
                 p.name: torch.empty(shape_of(p, files), dtype=torch.bfloat16)
                 for p in f.pieces
-                if p.n
+                if p.unit
             }
-            inputs[f.name].update((p.name, p.source.read()) for p in f.pieces if not p.n)
+            inputs[f.name].update((p.name, p.source.read()) for p in f.pieces if not p.unit)
             targets = [(p, inputs[f.name][p.name]) for p in f.pieces]
-        elif len(f.parts) == 1 and not f.pieces[0].n:
+        elif len(f.parts) == 1 and not f.coded:
             result[f.name] = cast(f.pieces[0].source.read(), dtype).to(device)
             continue
         else:
             result[f.name] = torch.empty(state[f.name].shape, dtype=dtype, device=device)
             targets = [(part.piece, box(result[f.name], part)) for part in f.parts]
         for piece, target in targets:
-            if piece.n:
-                wanted[piece.source.path].append((piece, target))
+            if piece.unit:
+                wanted[piece.unit.path].append((piece, target))
             elif not f.converter:
                 target.copy_(piece.source.read().view(target.shape))
     read_units(files, wanted, devices.main if gpu else None)
@@ -286,23 +280,15 @@ def read_units(
 def shape_of(piece: Piece, files: Files) -> tuple[int, ...]:
     """Returns the shape of a unit's tensor, which only the manifest has."""
     for u in manifest(files.folder, "units")[1]:
-        if u.get("path") == piece.source.path:
-            index = sum(1 for end in running(piece.source.sizes) if end <= piece.offset)
+        if u.get("path") == piece.unit.path:
+            index = sum(1 for end in accumulate(piece.unit.sizes) if end <= piece.offset)
             try:
                 shape = tuple(map(int, u["tensors"][index]["shape"]))
             except (IndexError, KeyError, TypeError, ValueError):
                 break
-            if numel(shape) == piece.n:
+            if prod(shape) == piece.n:
                 return shape
     raise DF11Error(f"{piece.name}: transformers converts it, and no file says its shape")
-
-
-def running(sizes: tuple[int, ...]) -> list[int]:
-    ends, at = [], 0
-    for n in sizes:
-        at += n
-        ends.append(at)
-    return ends
 
 
 def convert(f: Fill, model: nn.Module, inputs: State) -> State:
@@ -322,7 +308,7 @@ def put(model: nn.Module, state: State, fills: list[Fill], new: State, freeze: b
     by_parameter: dict[int, list[str]] = defaultdict(list)
     for name, t in state.items():
         by_parameter[id(t)].append(name)
-    coded = {name for f in fills if any(p.n for p in f.pieces) for name in made(f, state)}
+    coded = {name for f in fills if f.coded for name in made(f, state)}
     for names in by_parameter.values():
         filled = [n for n in names if n in new]
         for other in filled[1:]:
@@ -356,9 +342,8 @@ def put(model: nn.Module, state: State, fills: list[Fill], new: State, freeze: b
 
 def settle(model: nn.Module, devices: Devices) -> None:
     """Moves what the class has computed, and makes everything ready for the first call."""
-    moved: dict[
-        int, tuple[torch.Tensor, torch.Tensor]
-    ] = {}  # what they were and are, so that names still share them
+    # what they were and are, so that names still share them
+    moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     for path, module in model.named_modules():
         for tensors in (module._buffers, module._parameters):
             for leaf, t in tensors.items():

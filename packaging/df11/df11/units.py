@@ -5,6 +5,7 @@ once, so a call costs one launch for each unit.
 """
 
 import threading
+from math import prod
 from typing import NamedTuple, Optional
 
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 
 from . import experts, kernel
 from .files import DF11Error, Unit
-from .match import Fill, Part, numel, submodule
+from .match import Fill, Part, submodule
 
 CONSTANT = (
     "the weights of a DF11 model can't be changed; "
@@ -104,11 +105,7 @@ class Inside:
             self.check(module)
 
     def check(self, module: nn.Module) -> None:
-        if self.group.scratch.last.get(self.group.device) is not self.group:
-            raise DF11Error(
-                f"{self.group.path}.{self.path} runs outside its module, so it isn't decoded; "
-                "df11.load(..., decode=True)"
-            )
+        self.group.require_last(self.path)
         for key, hook in list(module._forward_pre_hooks.items()):
             if hook is self:
                 del module._forward_pre_hooks[key]
@@ -188,9 +185,8 @@ class Group:
         self.path, self.scratch = path, scratch
         self.units: list[Unit] = []
         self.views: list[View] = []
-        self.runs_on: Optional[torch.device] = (
-            None  # where it's decoded, if its bytes stay on the CPU
-        )
+        # where it's decoded, if its bytes stay on the CPU
+        self.runs_on: Optional[torch.device] = None
         self.__setstate__({})
 
     @property
@@ -206,9 +202,8 @@ class Group:
             self.module.register_buffer(
                 key, torch.empty(layout.size, dtype=torch.uint8, device="meta"), persistent=False
             )
-        self.owners = [
-            self.module.get_submodule(view.path) for view in self.views
-        ]  # peft may move them
+        # peft may move them
+        self.owners = [self.module.get_submodule(view.path) for view in self.views]
         self.stand_in("meta")
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
         self.experts = experts.find(self.module, self.views)
@@ -276,7 +271,7 @@ class Group:
         self.looks = {
             kind: [kind.of(self, view, weights) for view in self.views] for kind in (Sealed, Weight)
         }
-        self.show(Sealed, self.rest | self.later)
+        self.seal()
         self.bound = [p.data_ptr() for p in packed]
 
     def part(self, tables: list[torch.Tensor]) -> dict[Optional[str], Masked]:
@@ -318,6 +313,18 @@ class Group:
             if view.path in paths and owner.__dict__.get(view.name) is not look:
                 owner.__dict__[view.name] = look
 
+    def seal(self) -> None:
+        """Hides the weights until the next call."""
+        self.show(Sealed, self.rest | self.later)
+
+    def require_last(self, path: str) -> None:
+        """Raises an error for a part that is called when other weights are in the buffer."""
+        if self.scratch.last.get(self.device) is not self:
+            raise DF11Error(
+                f"{self.path}.{path} runs outside its module, so it isn't decoded; "
+                "df11.load(..., decode=True)"
+            )
+
     @torch.compiler.disable  # a graph break
     def __call__(self, module: nn.Module, args, kwargs) -> None:
         if torch.is_grad_enabled() and needs_gradients(module, args, kwargs):
@@ -344,7 +351,7 @@ class Group:
                 f"{self.path} ran while another thread ran the model, and they share a buffer; "
                 "let threads take turns"
             )
-        self.show(Sealed, self.rest | self.later)
+        self.seal()
 
     def decode_experts(self, e: experts.Experts, picks: Optional[torch.Tensor]) -> None:
         """Enqueues decoding the experts that were picked, or all weights."""
@@ -363,32 +370,24 @@ class Group:
         ]
 
     def __getstate__(self) -> dict:
-        return {k: v for k, v in self.__dict__.items() if k not in LIVE}
+        return {k: v for k, v in self.__dict__.items() if k not in unbound()}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(
-            state,
-            gpu=None,
-            launches=[],
-            device=None,
-            bound=None,
-            parts={},
-            looks={},
-            later=set(),
-            rest=set(),
-        )
+        self.__dict__.update(state, **unbound())
 
 
-LIVE = (
-    "gpu",
-    "launches",
-    "device",
-    "bound",
-    "parts",
-    "looks",
-    "later",
-    "rest",
-)  # of a group, made by bind
+def unbound() -> dict:
+    """Returns what bind makes of a group, before it does."""
+    return {
+        "gpu": None,
+        "launches": [],
+        "device": None,
+        "bound": None,
+        "parts": {},
+        "looks": {},
+        "later": set(),
+        "rest": set(),
+    }
 
 
 class Routed:
@@ -402,11 +401,7 @@ class Routed:
         group, path = self.group, self.experts.path
         if path not in group.later:
             return  # decoded with the rest
-        if group.scratch.last.get(group.device) is not group:
-            raise DF11Error(
-                f"{group.path}.{path} runs outside its module, so it isn't decoded; "
-                "df11.load(..., decode=True)"
-            )
+        group.require_last(path)
         group.decode_experts(self.experts, self.experts.picks(module, args, kwargs))
 
 
@@ -443,7 +438,8 @@ class Saved:
 
 
 def groups(model: nn.Module, fills: list[Fill], viewable) -> list[Group]:
-    """Makes groups of all units whose weights can be views of what they decode to.
+    """Makes groups of all units whose weights can be views of what they decode to, and stay so
+    during the call.
 
     viewable says whether a fill's parameter may be a view at all.
     """
@@ -451,9 +447,9 @@ def groups(model: nn.Module, fills: list[Fill], viewable) -> list[Group]:
     units: dict[str, Unit] = {}
     for f in fills:
         for piece in f.pieces:
-            if isinstance(piece.source, Unit):
-                users.setdefault(piece.source.path, []).append(f)
-                units[piece.source.path] = piece.source
+            if piece.unit:
+                users.setdefault(piece.unit.path, []).append(f)
+                units[piece.unit.path] = piece.unit
     made: dict[str, Group] = {}
     scratch, seen = Scratch(), set()
     for path in units:
@@ -461,9 +457,7 @@ def groups(model: nn.Module, fills: list[Fill], viewable) -> list[Group]:
             continue
         paths, filled = together(path, users)
         seen |= set(paths)
-        if not all(
-            viewable(f) and all(p.source.__class__ is Unit for p in f.pieces) for f in filled
-        ):
+        if not all(viewable(f) and all(p.unit for p in f.pieces) for f in filled):
             continue
         module = home(model, paths, filled)
         group = made.get(module) or Group(module, scratch)
@@ -472,7 +466,9 @@ def groups(model: nn.Module, fills: list[Fill], viewable) -> list[Group]:
             group.units += [units[p] for p in paths]
             group.views += views
             made[module] = group
-    return list(made.values())
+    # A module that calls the one of another group would lose its weights meanwhile.
+    homes = {model.get_submodule(path) for path in made}
+    return [g for g in made.values() if len(homes & {*model.get_submodule(g.path).modules()}) == 1]
 
 
 def together(path: str, users: dict[str, list[Fill]]) -> tuple[list[str], list[Fill]]:
@@ -485,8 +481,8 @@ def together(path: str, users: dict[str, list[Fill]]) -> tuple[list[str], list[F
         for f in users[paths[-1]]:
             filled[f.name] = f
             for piece in f.pieces:
-                if piece.source.__class__ is Unit and piece.source.path not in paths + new:
-                    new.append(piece.source.path)
+                if piece.unit and piece.unit.path not in paths + new:
+                    new.append(piece.unit.path)
     return paths, list(filled.values())
 
 
@@ -547,12 +543,12 @@ def strides(
     or None.
     """
     found: list[Optional[int]] = [None] * len(shape)
-    boxes = [(p.start, p.extent, offsets[p.piece.source.path] + p.piece.offset) for p in parts]
+    boxes = [(p.start, p.extent, offsets[p.piece.unit.path] + p.piece.offset) for p in parts]
     first = min(boxes)
     for start, extent, _ in boxes:
         for k, size in enumerate(extent):
             if size > 1:
-                found[k] = numel(extent[k + 1 :])
+                found[k] = prod(extent[k + 1 :])
     for k in range(len(shape)):
         if found[k] is None:
             ahead = [
@@ -563,7 +559,7 @@ def strides(
             n, at = min(ahead, default=(1, first[2]))
             found[k] = (at - first[2]) // n
     for start, extent, at in boxes:
-        inner = [found[k] == numel(extent[k + 1 :]) for k, size in enumerate(extent) if size > 1]
+        inner = [found[k] == prod(extent[k + 1 :]) for k, size in enumerate(extent) if size > 1]
         if (
             not all(inner)
             or at != first[2] + sum(s * n for s, n in zip(start, found))
