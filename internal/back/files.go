@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
-	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -152,9 +151,7 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 			c.Beside = append(c.Beside, OtherFile{name, Added})
 		}
 	}
-	if err := c.addMissing(ctx, carried, made); err != nil {
-		return err
-	}
+	c.addMissing(carried, made)
 	c.sortBeside()
 	slices.Sort(c.NotCompared)
 	if c.component != nil {
@@ -259,26 +256,19 @@ func (c *Checker) sortBeside() {
 }
 
 // addMissing finds the original's files that the model lacks, whatever the reason, and those that a
-// conversion makes for loaders. A model that is one file has no others.
-func (c *Checker) addMissing(ctx context.Context, original plan.Carried, made []string) error {
+// conversion makes for loaders. What stays in a local original is left out; of a repo, a conversion
+// takes everything that has a place in the result. A model that is one file has no others.
+func (c *Checker) addMissing(original plan.Carried, made []string) {
 	left := original.NotCopied
-	var lacks []plan.File
+	for _, name := range original.Stay {
+		left = append(left, plan.Skipped{Path: name,
+			Why: "no reader of the model opens it, or .gitignore names it"})
+	}
 	for _, f := range slices.Concat(original.Components, original.Copied) {
 		if c.DF11.IsFile() {
 			left = append(left, plan.Skipped{Path: f.Path, Why: "the model is one file"})
-		} else if !c.has(c.pathHere(f.Path)) {
-			lacks = append(lacks, f)
-		}
-	}
-	opens, err := c.opened(ctx, lacks)
-	if err != nil {
-		return err
-	}
-	for _, f := range lacks {
-		if opens(f.Path) {
-			c.differs(c.pathHere(f.Path), Missing)
-		} else {
-			left = append(left, plan.Skipped{Path: f.Path, Why: "no reader of the model opens it, or .gitignore names it"})
+		} else if at := c.pathHere(f.Path); !c.has(at) {
+			c.differs(at, Missing)
 		}
 	}
 	for _, name := range made {
@@ -296,42 +286,7 @@ func (c *Checker) addMissing(ctx context.Context, original plan.Carried, made []
 			c.LeftOut = append(c.LeftOut, f)
 		}
 	}
-	return nil
 }
-
-// opened returns which files a conversion from a folder copies, if the manifest says that the model
-// was made from one. Otherwise it's all files. Whoever forges that hides no file that a reader opens.
-func (c *Checker) opened(ctx context.Context, lacks []plan.File) (func(string) bool, error) {
-	all := func(string) bool { return true }
-	if len(lacks) == 0 || c.DF11.Manifest == nil || !c.DF11.Manifest.Source.Local {
-		return all, nil
-	}
-	var paths []string
-	for _, f := range c.original().Files {
-		if !slices.Contains(c.Model.Listing.Files, f) { // what it names can't be read at the commit
-			return all, nil
-		}
-		paths = append(paths, f.Path)
-	}
-	var failed error
-	folder := reader.NewFolder(paths, nil, func(name string) []byte {
-		b, err := c.Source.OpenFile(ctx, name)
-		if err != nil {
-			failed = cmp.Or(failed, err)
-			return nil
-		}
-		defer b.Close()
-		text, err := disk.ReadAll(b, maxRead)
-		if _, large := errors.AsType[*disk.TooLargeError](err); err != nil && !large {
-			failed = cmp.Or(failed, err)
-		}
-		return text
-	}, nil)
-	return folder.Opens, failed
-}
-
-// maxRead bounds the configs, modules, and cards that show what a reader opens.
-const maxRead = 8 << 20
 
 // has reports whether the model has something of that name, even if it's not a file.
 func (c *Checker) has(name string) bool {

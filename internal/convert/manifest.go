@@ -19,7 +19,7 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 	m := &metadata.Manifest{
 		Schema: metadata.SchemaVersion,
 		Tool:   metadata.Tool{Name: "df11-convert", Version: j.Version},
-		Source: metadata.Source{Repo: repo, Commit: commit, Local: j.Model.Local, Files: sources},
+		Source: metadata.Source{Repo: repo, Commit: commit, Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(p.PatternDict), Entry: p.Entry,
 			Provenance: p.Provenance, Asked: j.Asked, Rules: plan.Rules,

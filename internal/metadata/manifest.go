@@ -80,11 +80,9 @@ type Tool struct {
 // A Source is the model that was converted.
 type Source struct {
 	// "org/name"; empty for a local source that states no base model
-	Repo   string `json:"repo,omitempty"`
-	Commit string `json:"commit,omitempty"` // pinned commit; empty for a local source
-	// a local source, of which only what a reader of the model opens is copied
-	Local bool         `json:"local,omitempty"`
-	Files []SourceFile `json:"files"`
+	Repo   string       `json:"repo,omitempty"`
+	Commit string       `json:"commit,omitempty"` // pinned commit; empty for a local source
+	Files  []SourceFile `json:"files"`
 }
 
 // Integrity is how much is known about a source file.

@@ -18,7 +18,7 @@ var small = map[string]string{
 	"layers.py":             "from .modeling_x import back\nfrom  .sub.attention import A\n",
 	"model_index.json":      `{"_class_name": ["pipeline_own", "Own"], "vae": ["diffusers", "AutoencoderKL"], "tokenizer": ["transformers", "T5Tokenizer"], "scheduler": ["own_scheduler", "S"], "unused": [null, null], "transformer": ["diffusers", "X"], "../up": ["a", "b"]}`,
 	"modules.json":          `[{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, {"path": "2_Own", "type": "own_module.Own"}]`,
-	".gitignore":            "# private\nsecrets.json\n/ignored_module.py\ndata/\n*.private.json\n!kept.private.json\nvocab.txt\nassets/**/draft?.png\n",
+	".gitignore":            "# private\nsecrets.json\n/ignored_module.py\ndata/\nunet/\n*.private.json\n!kept.private.json\nvocab.txt\nassets/**/draft?.png\n",
 	"vae/.gitignore":        "preprocessor_config.json\n",
 	"README.md":             "![a](assets/a.png) <img width=3 src='./b.jpg'> ![out](../outside.png) [text](notes.md) ![remote](https://x/y.png)\n![draft](assets/new/draft1.png) ![key](id_rsa)",
 }
@@ -51,6 +51,8 @@ func TestFolder(t *testing.T) {
 		"assets/a.png": copied, "b.jpg": copied, "c.png": stays, "notes.md": stays, "assets/LICENSE": stays,
 		"LICENSE-MODEL": copied, "License.pdf": copied, "license_key.txt": stays, "LICENSE.key": stays, "licenses.db": stays,
 		"license.lic": stays, "COPYING.secret": stays, "NOTICE_TO_LEGAL.docx": stays, "LICENSE.": stays, "LICENSE.md.bak": stays,
+		// named by .gitignore: the pipeline doesn't load without these weights
+		"unet/diffusion_pytorch_model.safetensors": lost, "unet/config.json": stays, "unet/mine.safetensors": stays,
 		// named by .gitignore
 		"vocab.txt": stays, "secrets.json": stays, "vae/preprocessor_config.json": stays, "data/tokenizer.json": stays,
 		"assets/new/draft1.png": stays, "x.private.json": stays, "kept.private.json": stays,
@@ -79,7 +81,7 @@ func TestFolder(t *testing.T) {
 		}
 	}
 	read := func(name string) []byte { return []byte(small[name]) }
-	o := NewOriginal(catalog.Diffusers, "transformer", []string{"vae", "tokenizer", "scheduler"}, paths)
+	o := NewOriginal(catalog.Diffusers, "transformer", []string{"vae", "unet", "tokenizer", "scheduler"}, paths)
 	o.Folder = NewFolder(paths, nil, read, nil)
 	for p, want := range want {
 		if got, why := o.Fate(p); got != want {

@@ -75,7 +75,8 @@ func isFound(name string) bool {
 }
 
 // Fate returns what a conversion does with a file and, unless it's copied, why. From a local folder,
-// only what a reader of the model opens is copied, and what a caller includes.
+// only what a reader of the model opens is copied, and what a caller includes. Weights of a part that
+// a .gitignore names are lost: the model doesn't load without them.
 func (o *Original) Fate(name string) (f Fate, why string) {
 	f, why = o.fate(name)
 	if o.Folder == nil || o.Folder.Includes(name) || o.Folder.isOpened(name) {
@@ -85,6 +86,8 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 	case isHousekeeping(name), strings.EqualFold(name, names.Card), name == names.Manifest,
 		!strings.Contains(name, "/") && (name == names.Config || IsAdapter(name)):
 		return f, why
+	case f == Part && o.PartOf(name) != "" && isFound(name):
+		return Lost, "a .gitignore names these weights of " + o.PartOf(name)
 	}
 	return Stays, ""
 }
