@@ -73,6 +73,16 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (_ string, err erro
 	return info.SHA, nil
 }
 
+// Probe asks about a repo once, and returns why the Hub doesn't describe it. It doesn't repeat the
+// request, although the failure may be temporary.
+func (c *Client) Probe(ctx context.Context, repo string) (err error) {
+	defer exported(&err)
+	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", "main"))
+	r.Finds, r.Once = true, true
+	_, err = c.t.Call(ctx, r, new(infoDocument))
+	return err
+}
+
 // describe asks about a commit of a repo.
 func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
 	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)

@@ -62,6 +62,8 @@ first asks the Hub what's published, prints how much it will read and publish,
 and skips models whose published result is current. If a model fails, batch goes
 on with the next one. If the network, the Hub, or the token fails, batch tries
 for five minutes, then ends the list; a token that can't write ends it at once.
+If the Hub refuses one repo and answers for another of the list, only that
+model fails.
 If a namespace's storage is full, or takes no repos of yours, batch leaves out
 the other models that would upload weights there, and goes on with the rest.
 The exit code is 0 if every model ends as expected, else that of what ended the
@@ -161,18 +163,42 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	found := batchReport{Outcomes: map[string]int{}, Failed: map[string]int{}, Models: []batchResult{}}
 	known := make([]publication, len(models))
 	if f.target.push && !f.target.force {
-		if known, err = f.survey(ctx, u, models); err != nil {
-			return err
+		known, err = f.survey(ctx, u, models)
+	}
+	if err != nil {
+		err = endedEarly(u, models, known, err, &found)
+	} else {
+		if f.target.push && !f.target.force {
+			found.Bill = billOf(known)
 		}
-		if found.Bill = billOf(known); found.Bill.Models > 0 {
+		if found.Bill != nil && found.Bill.Models > 0 {
 			u.say("%s", found.Bill)
 		}
+		err = f.convertAll(ctx, u, models, known, &found)
 	}
-	err = f.convertAll(ctx, u, models, known, &found)
 	found.Read, found.Published, found.Seconds = u.read, u.published, time.Since(began).Seconds()
 	u.result(found, strings.Join(found.places(), "\n"), func(w io.Writer) {
 		printBatch(w, found)
 	})
+	return err
+}
+
+// endedEarly adds an outcome for each model of a list that ended when the survey failed: known has those
+// that it found.
+func endedEarly(u *ui, models []listedModel, known []publication, err error, b *batchReport) error {
+	for i, m := range models {
+		switch {
+		case i < len(known):
+			b.add(untried(m, known[i]))
+		case i == len(known) && kindOf(err).code != exitInterrupted:
+			f := u.failure(err)
+			b.add(batchResult{Source: m.spec(), Outcome: outcomeFailed, Error: f})
+			u.complain(m.spec(), f)
+			err = printedError{err}
+		default:
+			b.add(batchResult{Source: m.spec(), Outcome: outcomeNotTried})
+		}
+	}
 	return err
 }
 
@@ -209,6 +235,7 @@ func (b *batchReport) add(r batchResult) {
 func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedModel,
 	known []publication, b *batchReport) (first error) {
 	closed := map[string]error{} // namespaces that take no more, with the reason
+	answered := transform(known, func(p publication) bool { return p.Newest != "" })
 	for i, m := range models {
 		namespace := path.Dir(m.repo)
 		if why := closed[namespace]; why != nil && known[i].uploads() {
@@ -219,11 +246,13 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		flags := m.flags(*f)
 		var r batchResult
 		surveyed := known[i].Newest != ""
-		p := listPatience{f: f, u: u, worked: surveyed || i > 0, listed: surveyed, other: other(models, i)}
+		p := listPatience{f: f, u: u, worked: surveyed || i > 0, listed: surveyed,
+			model: m, others: neighbors(models, i, answered)}
 		alike, err := p.try(ctx, func() (err error) {
 			r, err = flags.convertListed(ctx, u, m, known[i])
 			return err
 		})
+		answered[i] = answered[i] || err == nil
 		ended := ctx.Err() != nil || alike
 		switch {
 		case ctx.Err() != nil:
@@ -242,16 +271,23 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		if !ended {
 			continue
 		}
-		for j, m := range models[i+1:] {
-			r := batchResult{Source: m.spec(), Outcome: outcomeNotTried}
-			if p := known[i+1+j]; p.final && p.err == nil { // nothing was to do
-				r.Outcome, r.Skipped = string(p.State), &p
-			}
-			b.add(r)
+		for j := range models[i+1:] {
+			b.add(untried(models[i+1+j], known[i+1+j]))
 		}
 		break
 	}
 	return first
+}
+
+// untried returns the outcome of a model that a list ended before.
+func untried(m listedModel, p publication) batchResult {
+	switch {
+	case p.err != nil:
+		return batchResult{Source: m.spec(), Outcome: outcomeFailed, Error: failureOf(p.err)}
+	case p.final: // nothing was to do
+		return batchResult{Source: m.spec(), Outcome: string(p.State), Skipped: &p}
+	}
+	return batchResult{Source: m.spec(), Outcome: outcomeNotTried}
 }
 
 // convertListed converts a model of a list, unless p says that this would change nothing.

@@ -25,10 +25,11 @@ var inMemory = hubtest.InMemory("https://hub.test", "https://storage.test")
 // A night is a batch in this process, on a Hub in memory: in a bubble of package synctest, hours of
 // waiting take no time.
 type night struct {
-	hub  hub.Options
-	list string
-	work string
-	disk int64
+	hub   hub.Options
+	list  string
+	work  string
+	disk  int64
+	force bool // no survey
 }
 
 // newNight returns the night of a list on a Hub.
@@ -50,7 +51,7 @@ func (n *night) run(ctx context.Context, t *testing.T) (b batchReport, diag stri
 	}
 	u, opt := newUI(files[0], files[1]), n.hub
 	u.json, u.command = true, "batch"
-	f := &convertFlags{sourceFlags: sourceFlags{instead: &opt}, target: targetFlags{push: true},
+	f := &convertFlags{sourceFlags: sourceFlags{instead: &opt}, target: targetFlags{push: true, force: n.force},
 		gpu: gpuFlags{mode: "off"}, workDir: n.work, disk: sizeFlag(n.disk)}
 	err = runBatch(ctx, u, f, n.list)
 	b, _ = u.found.(batchReport)

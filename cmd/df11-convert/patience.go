@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -15,17 +18,27 @@ type listPatience struct {
 	u *ui
 	// something has worked already: else a setting is wrong, and people are waiting
 	worked bool
-	listed bool   // the Hub has just listed the model's repos
-	other  string // another model of the list, or ""
+	listed bool // the Hub has just listed the model's repos
+	model  listedModel
+	others []listedModel // the list's other models, in the order to ask the Hub about them
 }
 
-// other returns another model of a list than the i-th, or "".
-func other(models []listedModel, i int) string {
-	if len(models) < 2 {
-		return ""
+// neighbors returns the models of a list except the i-th: first those whose repo has answered, then those
+// that follow, then the rest.
+func neighbors(models []listedModel, i int, answered []bool) (list []listedModel) {
+	inTurn := slices.Concat(models[i+1:], models[:i])
+	for _, first := range []bool{true, false} {
+		for j, m := range inTurn {
+			if at := (i + 1 + j) % len(models); answered[at] == first {
+				list = append(list, m)
+			}
+		}
 	}
-	return models[(i+1)%len(models)].Source
+	return list
 }
+
+// maxAsked bounds the repos that the Hub is asked about to find out whether it fails.
+const maxAsked = 100
 
 // outagePatience is how long a list waits while the network, the Hub, or the token fails, as a single
 // request does. What the model's requests have waited counts.
@@ -44,7 +57,7 @@ func (p listPatience) try(ctx context.Context, once func() error) (alike bool, e
 		about, alike := p.culprit(ctx, err)
 		if about == "" || !p.worked || waited >= outagePatience || ctx.Err() != nil ||
 			errors.Is(err, hub.ErrForbidden) { // a token for reading stays one
-			return alike, err
+			return alike && !p.isOwn(ctx, err), err
 		}
 		c, clientErr := p.client(err)
 		if clientErr != nil {
@@ -67,20 +80,63 @@ func (p listPatience) culprit(ctx context.Context, err error) (about string, ali
 	switch {
 	case p.listed && errors.Is(err, hub.ErrNotFound):
 		return "the Hub", false
-	case !ok || !e.GaveUp() || !e.Temporary() || p.other == "":
+	case !ok || !e.GaveUp() || !e.Temporary():
 		return "", false
 	}
 	// Some hubs refuse one repo with 500 and a reason, and the Hub itself gives a reason when all of
-	// it fails. So ask for another repo.
-	c, clientErr := p.client(err)
-	if clientErr != nil {
-		return "", false
-	}
-	_, err = c.Head(ctx, p.other, "main")
-	if e, ok := errors.AsType[*hub.Error](err); ok && (e.Temporary() || hub.Culprit(err) != "") {
+	// it fails. So ask about the other repos.
+	if asked, answers := p.ask(ctx, e); asked && !answers {
 		return "the Hub", true
 	}
 	return "", false
+}
+
+// isOwn reports whether a failure that isn't about the model concerns no other repo of the list
+// either: the Hub's API refuses this repo, such as by a timeout, and answers for another one.
+func (p listPatience) isOwn(ctx context.Context, err error) bool {
+	e, ok := errors.AsType[*hub.Error](err)
+	c, clientErr := p.client(err)
+	if !ok || clientErr != nil || e.Status < http.StatusInternalServerError ||
+		!strings.HasPrefix(e.URL, c.Endpoint()+"/") { // a storage host may fail alone
+		return false
+	}
+	_, answers := p.ask(ctx, e)
+	return answers
+}
+
+// ask asks the Hub of a failed request about the other repos of the list, each one once, until it
+// answers. asked reports whether there are others. That a repo isn't there is an answer, too.
+func (p listPatience) ask(ctx context.Context, e *hub.Error) (asked, answers bool) {
+	c, err := p.client(e)
+	if err != nil {
+		return false, false
+	}
+	seen := map[string]bool{strings.ToLower(e.Repo): true, strings.ToLower(p.repo(e.Side, p.model)): true}
+	for _, m := range p.others {
+		repo := p.repo(e.Side, m)
+		key := strings.ToLower(repo)
+		if seen[key] || len(seen) > maxAsked {
+			continue
+		}
+		seen[key], asked = true, true
+		err := c.Probe(ctx, repo)
+		failed, ok := errors.AsType[*hub.Error](err)
+		if !ok || !failed.Temporary() && hub.Culprit(err) == "" {
+			return true, ctx.Err() == nil
+		}
+		if failed.Status == 0 {
+			break // the Hub isn't there
+		}
+	}
+	return asked, false
+}
+
+// repo returns the repo of a model on the Hub of a side.
+func (p listPatience) repo(side string, m listedModel) string {
+	if side == "target" {
+		return m.repo
+	}
+	return m.Source
 }
 
 // client returns the client whose request failed.

@@ -143,24 +143,26 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 	return nil
 }
 
-// survey returns what's published of each model of a list.
+// survey returns what's published of each model of a list, or, with the error that ends the list, of
+// those before.
 func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) ([]publication,
 	error) {
-	found := []publication{}
+	found, answered := []publication{}, make([]bool, len(models))
 	for i, m := range models {
 		flags := m.flags(*f)
 		var p publication
-		wait := listPatience{f: f, u: u, worked: i > 0, other: other(models, i)}
+		wait := listPatience{f: f, u: u, worked: i > 0, model: m, others: neighbors(models, i, answered)}
 		alike, err := wait.try(ctx, func() (err error) {
 			p, err = flags.status(ctx, u, m.spec())
 			return err
 		})
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return found, context.Cause(ctx)
 		}
 		if alike {
-			return nil, err
+			return found, err
 		}
+		answered[i] = err == nil
 		p.judge(m, err)
 		p.repo = cmp.Or(p.Target, m.repo)
 		found = append(found, p)

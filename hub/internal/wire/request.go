@@ -28,6 +28,7 @@ type Request struct {
 	Follow followRule
 	Token  bool          // send the token if the hop is on the hub
 	Slow   time.Duration // time until the headers, if longer than usual
+	Once   bool          // never repeated, although the failure may be temporary
 	// refuses a success with the wrong content; nil accepts all but web pages
 	Accept func(*http.Response) error
 }
