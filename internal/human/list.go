@@ -24,7 +24,7 @@ func ShellWord(text string) string {
 	switch {
 	case shellSafe.MatchString(text):
 		return text
-	case strings.ContainsFunc(text, isUnprintable):
+	case strings.ContainsFunc(text, isLost):
 		var b strings.Builder
 		for _, c := range []byte(text) {
 			switch {
@@ -41,7 +41,9 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-func isUnprintable(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
+// isLost reports whether a character may change when it's copied from a terminal, as those without
+// a glyph do, and all spaces but the usual one.
+func isLost(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
 // ByFolder lists files at the root by their names, and folders with the number of files in them.
 // These are "other files" where a folder also holds one of others.
