@@ -114,7 +114,7 @@ func TestNightsOfAList(t *testing.T) {
 	if world.Deep() {
 		models = 300
 	}
-	for _, seed := range world.Seeds(t, 1, 3) {
+	for _, seed := range world.Seeds(t, 1, 1) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			calm := newTrouble(t, models, rand.New(rand.NewPCG(seed, 1)))
 			if b, diag, _, err := calm.runOnce(t); err != nil || b.Outcomes[outcomeConverted] != models {
