@@ -21,17 +21,16 @@ import (
 // another one: "Private" isn't public.
 func TestMisspelledOptions(t *testing.T) {
 	for name, o := range map[string]pipeline.Options{
-		"visibility":    {Push: true, Visibility: "Private"},
-		"GPU":           {Means: pipeline.Means{GPU: "required"}},
-		"workers":       {Means: pipeline.Means{Workers: -1}},
-		"memory":        {Means: pipeline.Means{Memory: -1}},
-		"disk":          {Disk: -1},
-		"rate":          {Means: pipeline.Means{Hubs: &pipeline.Hubs{RateLimit: -1}}},
-		"shards":        {Part: 3, Parts: 2, Push: true},
-		"no --push":     {Visibility: pipeline.Private},
-		"dict and like": {Recipe: pipeline.Recipe{PatternDict: "x", Like: "y"}},
-		"half a part":   {Part: 1, Push: true},
-		"version":       {Means: pipeline.Means{Version: "1\r\nX: y"}},
+		"visibility":  {Push: true, Visibility: "Private"},
+		"GPU":         {Means: pipeline.Means{GPU: "required"}},
+		"workers":     {Means: pipeline.Means{Workers: -1}},
+		"memory":      {Means: pipeline.Means{Memory: -1}},
+		"disk":        {Disk: -1},
+		"rate":        {Means: pipeline.Means{Hubs: &pipeline.Hubs{RateLimit: -1}}},
+		"shards":      {Part: 3, Parts: 2, Push: true},
+		"no --push":   {Visibility: pipeline.Private},
+		"half a part": {Part: 1, Push: true},
+		"version":     {Means: pipeline.Means{Version: "1\r\nX: y"}},
 	} {
 		if _, err := pipeline.Convert(t.Context(), t.TempDir(), o); !errors.Is(err, pipeline.ErrUsage) {
 			t.Errorf("%s: %v", name, err)

@@ -95,7 +95,8 @@ type Recipe struct {
 	// Layout is the layout of the result; "" is the source's. With it, the source may be a DF11 model.
 	Layout string
 	// PatternDict is a JSON file with the pattern dict. Like names a catalog entry, or the DF11 repo
-	// that it comes from, to take the pattern dict of. If both are "", the catalog decides.
+	// that it comes from, to take the pattern dict of; next to PatternDict, only its names and ties
+	// apply. If both are "", the catalog decides.
 	PatternDict, Like string
 	// For compresses only what this reader loads: "dfloat11", or "" for any.
 	For string

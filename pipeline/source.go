@@ -41,11 +41,8 @@ func (r Recipe) planOptions(tables int64) (plan.Options, error) {
 		return opt, usage.Errorf("--for: only %s can be named; without it, the result is for df11",
 			plan.OfficialReader)
 	}
-	switch {
-	case r.PatternDict == "":
+	if r.PatternDict == "" {
 		return opt, nil
-	case r.Like != "":
-		return opt, usage.Errorf("--pattern-dict and --like both say what to compress")
 	}
 	b, err := disk.ReadInput(r.PatternDict, catalog.MaxDictBytes)
 	if err != nil {

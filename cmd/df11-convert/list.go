@@ -106,8 +106,6 @@ func (m *listedModel) check() error {
 		return fmt.Errorf("%q is no repo on the Hub, such as org/name", m.Source)
 	case pinned && (revision == "" || m.Revision != ""):
 		return fmt.Errorf("%s: want one revision, after @ or as revision", m.Source)
-	case m.Dict != "" && m.Like != "":
-		return errors.New("it has both pattern-dict and like")
 	case m.Expect != "" && m.Expect != expectRefusal:
 		return fmt.Errorf("expect: %q isn't %s", m.Expect, expectRefusal)
 	}
