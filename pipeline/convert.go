@@ -217,9 +217,9 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 		s.say("%s", Unproved)
 	}
 	if src.proof != nil {
-		s.say("comparing %s that %s decodes to with its original, by SHA-256",
-			human.Bytes(src.plan.SourceBytes()), src.model.ID)
-		if err := src.proof(ctx); err != nil {
+		s.say("comparing %s that %s decodes to with %s, by SHA-256",
+			human.Bytes(src.plan.SourceBytes()), src.model.ID, src.proven)
+		if err := src.proof(ctx, src.plan); err != nil {
 			return err
 		}
 	}

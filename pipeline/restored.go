@@ -6,25 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // openForLayout opens a source that doesn't have the files for a layout, but can be read as if it
 // had them: a DF11 model as its original, and a model in diffusers' layout as the one file that
-// ComfyUI has of it. It returns nil if spec is neither.
+// ComfyUI has of it. It returns nil if spec is neither. refused says that the source was refused as a
+// DF11 model.
 func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Options,
-	onHub bool) (*opened, error) {
+	onHub, refused bool) (*opened, error) {
 	from := opt
 	if opt.Layout == catalog.ComfyUI {
 		from.Layout = catalog.Diffusers
 	}
-	o, err := s.openRestored(ctx, spec, from)
+	o, err := s.openRestored(ctx, spec, from, refused)
 	isDF11 := o != nil || err != nil
 	if !isDF11 && opt.Layout == catalog.ComfyUI && opt.WeightFile == "" {
 		if o, err = s.openSource(ctx, spec, from, onHub); err != nil {
@@ -93,21 +97,31 @@ func (s *session) arrange(ctx context.Context, o *opened, spec string,
 	case err != nil:
 		err = fmt.Errorf("%s: %w", spec, err)
 	case ok:
-		return &opened{source: src, model: m, proof: o.proof}, nil
+		return &opened{source: src, model: m, proof: o.proof, proven: o.proven,
+			byManifest: o.byManifest}, nil
 	}
 	return nil, errors.Join(err, o.Close())
 }
 
 // openRestored opens the original of a DF11 model as a source, whose weights are decoded as they're
-// read. It returns nil if spec isn't a DF11 model.
-func (s *session) openRestored(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
+// read. It returns nil if spec isn't a DF11 model. isDF11 says that it is one.
+func (s *session) openRestored(ctx context.Context, spec string, opt plan.Options,
+	isDF11 bool) (*opened, error) {
 	d, err := s.openDF11(ctx, spec)
-	if err != nil {
+	switch {
+	case err != nil && !isDF11, errors.Is(err, model.ErrNoDF11Config):
 		return nil, nil //nolint:nilerr // it's refused as a source then
+	case model.SubjectOf(err) != "":
+		return nil, hint.On(err, hint.WrongDF11.With("model", human.ShellWord(spec)))
+	case err != nil:
+		return nil, err
 	}
 	o, err := s.originalOf(ctx, d, opt)
 	if err == nil {
 		return o, nil
+	}
+	if model.SubjectOf(err) != "" {
+		err = hint.On(err, hint.WrongDF11.With("model", human.ShellWord(spec)))
 	}
 	if family := catalog.Layout(d.Layout()).Family(); wraps[*plan.RefusedError](err) && family != "" &&
 		family != opt.Layout.Family() {
@@ -134,6 +148,8 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 	if err != nil {
 		if o.source != nil {
 			err = errors.Join(err, o.Close())
+		} else {
+			err = byManifest(err, d.Name)
 		}
 		return nil, awayHint(err, d, opt.Layout)
 	}
@@ -143,13 +159,33 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 	if d.Local() == "" { // don't fetch it twice: the conversion reads these files whole, and hashes them
 		return &opened{source: source, model: m}, nil
 	}
-	return &opened{source: source, model: m, proof: func(ctx context.Context) error {
-		err := prove(ctx)
-		if wraps[*back.RebuildError](err) {
-			err = hint.On(err, hint.WrongDF11.With("model", human.ShellWord(d.Name)))
-		}
+	proven := "what its manifest says of the original"
+	if o.source != nil {
+		proven = "its original"
+	}
+	return &opened{source: source, model: m, proven: proven, byManifest: o.source == nil,
+		proof: func(ctx context.Context, made *plan.Plan) error {
+			err := prove(ctx, made)
+			if o.source == nil {
+				err = byManifest(err, d.Name)
+			} else if model.SubjectOf(err) != "" {
+				err = hint.On(err, hint.WrongDF11.With("model", human.ShellWord(d.Name)))
+			}
+			return err
+		}}, nil
+}
+
+// byManifest says that an original that can't be read or planned is what the manifest of a DF11 model
+// describes. A mistake of the user's stays one.
+func byManifest(err error, df11 string) error {
+	isFault := model.SubjectOf(err) != ""
+	if err == nil || errors.Is(err, back.ErrAway) || wraps[*usage.Error](err) || !isFault && !wraps[*plan.RefusedError](err) {
 		return err
-	}}, nil
+	}
+	if !strings.Contains(err.Error(), names.Manifest) {
+		err = fmt.Errorf("the original as %s describes it: %w", names.Manifest, err)
+	}
+	return hint.On(err, hint.WrongDF11.With("model", human.ShellWord(df11)))
 }
 
 // awayHint says how to go on without the original, if the DF11 model alone is enough for that.

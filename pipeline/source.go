@@ -62,8 +62,12 @@ type opened struct {
 	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
 	refused error
 	opt     plan.Options
-	// proof compares what the source was made from with published hashes; nil: nothing to compare
-	proof func(context.Context) error
+	// proof compares what the source was made from, and what a plan copies, with known hashes; nil:
+	// nothing to compare. proven says whose hashes.
+	proof  func(context.Context, *plan.Plan) error
+	proven string
+	// byManifest says that only the manifest of a DF11 model describes the source
+	byManifest bool
 	// what a plan for the official loader would make, if it differs; only the command plan asks
 	official *Alternative
 }
@@ -80,7 +84,9 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 	if opt.Layout == "" || err == nil && !needsArranging(o, opt) || err != nil && !wraps[*plan.RefusedError](err) {
 		return o, err
 	}
-	other, otherErr := s.openForLayout(ctx, spec, opt, onHub)
+	refused, _ := errors.AsType[*plan.RefusedError](err)
+	isDF11 := refused != nil && refused.Next == plan.IsDF11
+	other, otherErr := s.openForLayout(ctx, spec, opt, onHub, isDF11)
 	if other == nil && otherErr == nil {
 		return o, err
 	}
@@ -110,11 +116,14 @@ func (s *session) openPlanned(ctx context.Context, spec string, opt plan.Options
 // plan makes the plan of an open source. On an error it closes the source.
 func (s *session) plan(ctx context.Context, o *opened, spec string, opt plan.Options) (err error) {
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
-		o.opt, err = opt, cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan),
-			o.source.Carries(o.plan))
+		o.opt, err = opt, cmp.Or(checkIncluded(o, opt.Include), o.source.Carries(o.plan),
+			o.model.CheckCopies(o.plan))
 	}
 	if err != nil {
 		o.Close()
+		if o.byManifest {
+			err = byManifest(err, spec)
+		}
 		return fmt.Errorf("%s: %w", spec, err)
 	}
 	return nil

@@ -57,6 +57,58 @@ func TestEveryMemberOfTheManifest(t *testing.T) {
 	}
 }
 
+// TestEveryMemberOfTheManifestOfASource changes a DF11 model's manifest in the same ways, and converts
+// the model to another layout. Either an error names the manifest or a file that it lists, or the result
+// has the same bytes as from the original.
+func TestEveryMemberOfTheManifestOfASource(t *testing.T) {
+	m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000})
+	original, made, want := t.TempDir(), t.TempDir(), t.TempDir()
+	world.Must(t, m.Write(original))
+	must(t, original, "-o", made, "-q")
+	must(t, original, "-o", want, "--layout", "transformers-single", "-q")
+	manifest := filepath.Join(made, names.Manifest)
+	honest := world.Read(t, manifest)
+	var tree map[string]any
+	d := json.NewDecoder(bytes.NewReader(honest))
+	d.UseNumber()
+	world.Must(t, d.Decode(&tree))
+	files := func(dir string) map[string][]byte {
+		files := world.ReadAll(t, dir)
+		maps.DeleteFunc(files, func(name string, _ []byte) bool {
+			return name == names.Manifest || name == names.Card || name == names.Chart
+		})
+		return files
+	}
+	wanted := files(want)
+	named, n := 0, 0
+	variants("", tree, func(what string, changed any) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		world.Must(t, enc.Encode(changed))
+		world.Write(t, manifest, b.Bytes())
+		out := filepath.Join(t.TempDir(), "out")
+		defer os.RemoveAll(out)
+		opt := pipeline.Options{Folder: out}
+		opt.Recipe.Layout = "transformers-single"
+		_, err := pipeline.Convert(t.Context(), made, opt)
+		n++
+		isNamed := err != nil && (strings.Contains(err.Error(), "manifest") || strings.Contains(err.Error(), "sha256"))
+		switch {
+		case isNamed:
+			named++
+		case err != nil:
+			t.Errorf("%s: %v", what, err)
+		case !maps.EqualFunc(files(out), wanted, bytes.Equal):
+			t.Errorf("%s: other files than from the original", what)
+		}
+	})
+	if named == 0 || named == n {
+		t.Errorf("of %d changes, %d are named", n, named)
+	}
+	t.Logf("of %d changes, an error names %d; with the others, the result is the same", n, named)
+}
+
 // isNamed reports whether verify finds a fault, or says that decode needs the original.
 func isNamed(t *testing.T, made, original string) bool {
 	r, err := pipeline.Verify(t.Context(), made, pipeline.VerifyOptions{Against: original})

@@ -1,11 +1,16 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"path"
+	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -18,13 +23,19 @@ var ErrAway = errors.New("a DF11 model must be on this machine to become another
 // With an original in the pair, everything else comes from that, and the source takes its place.
 // Without one, headers and hashes come from the manifest, and all other files from the DF11 model,
 // which must be on this machine. Whoever reads a weight file to its end compares its hash; prove
-// does nothing but that, for all files. Closing the source closes the DF11 model.
+// does that for all files, and compares the files that a plan copies with the manifest. Closing the
+// source closes the DF11 model.
 func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src model.Source,
-	m *model.Model, prove func(context.Context) error, err error) {
+	m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {
 	if p.Model == nil && p.DF11.Local() == "" {
 		return nil, nil, nil, ErrAway
 	}
 	files, r, err := p.Rebuilder(workers, new(progress.Counters))
+	if err == nil && p.Model == nil {
+		if err = checkPaths(files); err != nil {
+			err = model.Invalidf(names.Manifest, "%w", err)
+		}
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -34,7 +45,12 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 			return nil, nil, nil, err
 		}
 	}
-	prove = func(ctx context.Context) error {
+	prove = func(ctx context.Context, made *plan.Plan) error {
+		if p.Model == nil {
+			if err := p.compareCopied(ctx, made); err != nil {
+				return err
+			}
+		}
 		return r.Run(ctx, files, nil, func(model.File) error { return nil })
 	}
 	if p.Model != nil {
@@ -44,6 +60,39 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 	x := indexOf(files)
 	src, m, err = model.OpenRestored(ctx, p.DF11, files, readers, x.WeightFile.File, x.data, opt)
 	return src, m, prove, err
+}
+
+// compareCopied returns an InvalidError for the first file of the DF11 model that a plan copies, or
+// the config that it goes by, and that isn't as the manifest lists it. A file that the manifest doesn't
+// list comes along only if the user asked for it.
+func (p Pair) compareCopied(ctx context.Context, made *plan.Plan) error {
+	listed := map[string]metadata.OutputFile{}
+	for _, o := range p.DF11.Manifest.Outputs {
+		listed[o.Path] = o
+	}
+	copied := slices.Concat(made.Copied, made.Components)
+	config := path.Join(p.DF11.Dir, names.Config)
+	if _, ok := p.DF11.File(config); ok {
+		copied = append(copied, plan.File{Path: config})
+	}
+	for _, f := range copied {
+		o, isListed := listed[f.Path]
+		f, _ := p.DF11.File(f.Path) // the source has no plan if it lacks one
+		folder := made.Source().Folder
+		switch {
+		case !isListed && folder != nil && folder.Includes(f.Path):
+		case !isListed:
+			return model.Invalidf(f.Path, "the manifest doesn't list it")
+		case f.Size != o.Size:
+			return model.Invalidf(f.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
+		default:
+			sum, err := model.Sum(ctx, p.DF11.OpenFile, f, o.SHA256)
+			if err = cmp.Or(err, sameHash(sum, o)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // decoded is an original whose weights come from a DF11 model.

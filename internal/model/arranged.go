@@ -27,7 +27,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 		return nil, nil, ok, err
 	}
 	one := &Model{ID: m.ID, Name: m.Name, Local: true, Folder: folder, Arranged: true, perm: m.Perm()}
-	store := &made{newLocal(""), map[string]*io.SectionReader{}, map[string][]byte{}, func() error {
+	store := &made{newLocal(""), map[string]*io.SectionReader{}, map[string][]byte{}, nil, func() error {
 		var err error
 		for i := range m.Listing.Weights {
 			err = cmp.Or(err, src.Unchanged(i))

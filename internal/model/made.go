@@ -21,6 +21,7 @@ type made struct {
 	store
 	at    map[string]*io.SectionReader // weight files, by path
 	small map[string][]byte            // by path
+	lost  map[string]bool              // files that the manifest lists and the DF11 model lacks
 	// stays returns an error if a file that weights are made from has changed.
 	stays func() error
 }
@@ -32,10 +33,20 @@ func (m *made) OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
 	if w, ok := m.at[path]; ok {
 		return io.NopCloser(io.NewSectionReader(w, 0, w.Size())), nil
 	}
+	if err := m.hold([]string{path}); err != nil {
+		return nil, err
+	}
 	return m.store.OpenFile(ctx, path)
 }
 
+func errLost(path string) error {
+	return Invalidf(path, "the manifest lists it, but it's missing")
+}
+
 func (m *made) read(ctx context.Context, path string, limit int64) ([]byte, error) {
+	if err := m.hold([]string{path}); err != nil {
+		return nil, err
+	}
 	b, ok := m.small[path]
 	if ok && int64(len(b)) > limit {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, len(b), limit)
@@ -46,7 +57,16 @@ func (m *made) read(ctx context.Context, path string, limit int64) ([]byte, erro
 	return m.store.read(ctx, path, limit)
 }
 
-func (m *made) hold([]string) error { return nil }
+func (m *made) hold(paths []string) error {
+	for _, path := range paths {
+		if m.lost[path] {
+			return errLost(path)
+		}
+	}
+	return nil
+}
+
+func (m *made) lacks(path string) bool { return m.lost[path] }
 
 func (m *made) stream(_ context.Context, path string, off, end int64) (io.ReadCloser, error) {
 	return io.NopCloser(io.NewSectionReader(m.held(path), off, end-off)), nil
@@ -72,8 +92,11 @@ func (m *made) Remote() bool { return false }
 
 // Restored lists the files that a conversion took unchanged from the original of d, and the
 // config.json as it was before dfloat11_config went into it. small holds the content of the files
-// that aren't the ones of d. Of the card, only the license stays: the rest describes the result.
-func (d *DF11) Restored(ctx context.Context) (list []plan.File, small map[string][]byte, err error) {
+// that aren't the ones of d. Of the card, only the license stays: the rest describes the result. The
+// list has the files that the manifest lists and d lacks, too, whose paths are in lost: whoever needs
+// one can't go on.
+func (d *DF11) Restored(ctx context.Context) (list []plan.File, small map[string][]byte,
+	lost map[string]bool, err error) {
 	small = map[string][]byte{}
 	weights := map[string]bool{}
 	for _, w := range d.loaded {
@@ -82,11 +105,11 @@ func (d *DF11) Restored(ctx context.Context) (list []plan.File, small map[string
 	at := path.Join(d.Dir, names.Config)
 	text, err := d.card(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if front, err := metadata.ParseFrontMatter(text); err == nil {
 		if small[names.Card], err = front.LicenseCard(); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		list = append(list, plan.File{Path: names.Card, Size: int64(len(small[names.Card]))})
 	}
@@ -98,10 +121,10 @@ func (d *DF11) Restored(ctx context.Context) (list []plan.File, small map[string
 		default:
 			b, err := d.small(ctx, f.Path, maxConfigBytes)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			if b, err = metadata.RemoveConfig(b); err != nil {
-				return nil, nil, Invalidf(f.Path, "%v", err)
+				return nil, nil, nil, Invalidf(f.Path, "%v", err)
 			}
 			if b == nil || d.Dir == "" && d.originalDir() != "" {
 				continue // a conversion wrote all of it
@@ -110,7 +133,18 @@ func (d *DF11) Restored(ctx context.Context) (list []plan.File, small map[string
 			list = append(list, plan.File{Path: f.Path, Size: int64(len(b))})
 		}
 	}
-	return list, small, nil
+	lost = map[string]bool{}
+	for _, o := range d.Manifest.Outputs {
+		if _, held := d.File(o.Path); held || d.isWritten(o.Path) || o.Kind.Weights() {
+			continue
+		}
+		if o.Path == at {
+			return nil, nil, nil, errLost(at)
+		}
+		lost[o.Path] = true
+		list = append(list, plan.File{Path: o.Path, Size: o.Size})
+	}
+	return list, small, lost, nil
 }
 
 // isWritten reports whether a conversion writes a file itself, or a Hub does.
@@ -132,15 +166,16 @@ func (d *DF11) originalDir() string {
 }
 
 // OpenRestored opens the original of a DF11 model as a source. Its weight files are read from
-// weights, and their published hashes are those of files; its other files are those that d holds.
+// weights, and their published hashes are those of files; its other files are those that d holds or
+// its manifest lists.
 // Whoever closes the source closes d. On an error, d stays open.
 func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.SectionReader, index plan.File,
 	indexData []byte, opt plan.Options) (Source, *Model, error) {
-	list, small, err := d.Restored(ctx)
+	list, small, lost, err := d.Restored(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &made{d.store, map[string]*io.SectionReader{}, small, d.Unchanged}
+	s := &made{d.store, map[string]*io.SectionReader{}, small, lost, d.Unchanged}
 	for i, f := range files {
 		s.at[f.Path] = weights[i]
 		list = append(list, plan.File{Path: f.Path, Size: f.Size, ETag: f.SHA256})

@@ -9,9 +9,12 @@ import (
 // RefusedError says that a source can't be converted as asked.
 type RefusedError = catalog.RefusedError
 
+// IsDF11 is RefusedError.Next of a source that is a DF11 model.
+const IsDF11 = "check_instead"
+
 // refuseDF11 refuses a source that is a DF11 model.
 func refuseDF11(detail string) error {
-	return &RefusedError{Detail: detail, Hint: hint.IsDF11, Next: "check_instead"}
+	return &RefusedError{Detail: detail, Hint: hint.IsDF11, Next: IsDF11}
 }
 
 // unknown refuses a name of the request's that the source or the catalog doesn't have: a mistake of
