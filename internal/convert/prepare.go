@@ -44,7 +44,7 @@ func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
 	}
 	repo, commit := s.original()
 	from := publish.Origin{Repo: repo, Commit: commit, Local: s.Model.Local,
-		Leads: s.Model.Leads, Weights: s.weights, Content: s.sourceSum}
+		Leads: s.Model.Leads, Had: s.Model.Had, Weights: s.weights, Content: s.sourceSum}
 	if s.Model.Local {
 		from.Leads, from.Made = s.Push.Leads, s.isMade(filepath.Join(root, names.StateDir))
 	}

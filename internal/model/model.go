@@ -56,6 +56,9 @@ type Model struct {
 	Endpoint string
 	// Leads is [hub.Client.Leads] of that Hub; nil for a local source.
 	Leads func(ctx context.Context, repo string) (string, error)
+	// Had returns the hash that the Hub lists for a file at another commit, and "" if the commit doesn't
+	// have the file or isn't known there; nil for a local source.
+	Had func(ctx context.Context, commit, name string) (string, error)
 	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that Prove
 	// has compared a local one with. Otherwise, it's nil.
 	Origin *Origin

@@ -125,6 +125,9 @@ func (c commit) open(ctx context.Context, outputs []ledger.Output, pieces int64)
 	return model.OpenOutputs(ctx, refs, none, c.push.Hub, pieces)
 }
 
+// isResult holds for any file: nothing asks it, because a repo keeps what a commit removes.
+func (c commit) isResult(string) bool { return true }
+
 // workBranch names the branch on which the plan prepares an update of main. Another target branch has
 // its name in between. Not every Hub routes a name with a slash.
 func (r *repo) workBranch() string {

@@ -46,6 +46,9 @@ type Origin struct {
 	// Content returns the SHA-256 of a file that the result copies from a local source, and "" for
 	// any other file, because a commit pins the files of a Hub. Nil means no file.
 	Content func(ctx context.Context, name string) (string, error)
+	// Had returns what pinned the content of a file of Repo at an earlier commit, and "" if the commit
+	// doesn't have it or isn't known. Nil means that no Hub can be asked.
+	Had func(ctx context.Context, commit, name string) (string, error)
 	// Made reports whether outputs are made of the source's weights. open opens them. Nil means
 	// that this can't be found out.
 	Made func(ctx context.Context, outputs []ledger.Output, open Opener) (bool, error)
@@ -62,7 +65,7 @@ func OriginOf(m *model.Model) Origin {
 		}
 		return list, nil
 	}
-	return Origin{Repo: m.ID, Commit: m.Commit, Leads: m.Leads, Weights: weights}
+	return Origin{Repo: m.ID, Commit: m.Commit, Leads: m.Leads, Had: m.Had, Weights: weights}
 }
 
 // NewConversion returns what a part of a plan makes of its source.

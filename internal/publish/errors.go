@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -17,6 +18,8 @@ import (
 type ConflictError struct {
 	Where                           string
 	Files, Overwritten, Alike, Stay []string
+	// files of the result that is there, which a run with Force would remove
+	Removed []string
 	// the source of the conversion in the destination; "" if there is none or it isn't known
 	Of string
 }
@@ -46,6 +49,9 @@ func (e *ConflictError) Error() string {
 	}
 	if e.Of != "" {
 		s += " (there is a conversion of " + e.Of + ")"
+	}
+	if len(e.Removed) > 0 && len(e.Stay) == 0 {
+		s += "; --force would remove " + strings.Join(e.Removed, ", ")
 	}
 	return s
 }

@@ -14,11 +14,14 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // filesDir is where the outputs of a folder that does not keep them are, inside of the state
@@ -47,7 +50,7 @@ func (f *Folder) Unlocked() bool { return f.disk.Unlocked }
 // work folder, whose files only this conversion needs.
 func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 	perm fs.FileMode) (f *Folder, err error) {
-	f = &Folder{Stays: stays, run: run, at: place{force: run.Force, work: !stays,
+	f = &Folder{Stays: stays, run: run, at: place{force: run.Force, work: !stays, folder: stays,
 		journal: path.Join(names.StateDir, journalName(run.Part))}}
 	kind := disk.Output
 	if !stays {
@@ -189,6 +192,23 @@ func (f *Folder) open(ctx context.Context, outputs []ledger.Output, _ int64) (*m
 	}
 	here := func(name string) (*os.File, error) { return f.disk.Root.Open(f.place(name)) }
 	return model.OpenOutputs(ctx, refs, here, nil, 0)
+}
+
+func (f *Folder) isResult(name string) bool {
+	file, err := f.disk.Root.Open(f.place(name))
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	h, err := safetensors.ReadHeader(file, st.Size())
+	return err == nil && (reader.IsUsual(name) && reader.FamilyOf(name) != catalog.ComfyUI ||
+		slices.ContainsFunc(h.Tensors, func(t safetensors.Tensor) bool {
+			return strings.HasSuffix(t.Name, ".encoded_exponent")
+		}))
 }
 
 // Name is where the folder is.

@@ -40,7 +40,8 @@ type Inspection struct {
 // listed is a file as a claim lists it. A manifest has git's hash of small ones.
 type listed struct {
 	names.File
-	blob string
+	blob   string
+	commit string // of the source that the claim is of
 }
 
 // Ours lists the files that a run may replace or delete, by path.

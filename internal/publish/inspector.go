@@ -36,12 +36,16 @@ type contents interface {
 	file(ctx context.Context, name, like string) (names.File, error)
 	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
 	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
+	// isResult reports whether a .safetensors file is weights of a DF11 model, by its tensors, or by the
+	// name that a library looks for.
+	isResult(name string) bool
 }
 
 // A place describes a destination, as far as the rule depends on it.
 type place struct {
 	journal string // path of the run's own journal
 	work    bool   // it's a work folder
+	folder  bool   // it's a folder of the user's, which has no history: what is removed there is lost
 	force   bool
 }
 
@@ -185,7 +189,10 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 
 // list adds the files that a claim lists, a journal or the manifest.
 func (x *inspector) list(to map[string][]listed, name string, claim ledger.Claim) {
-	add := func(f listed) { to[f.Path] = append(slices.Clip(to[f.Path]), f) }
+	add := func(f listed) {
+		f.commit = claim.Commit
+		to[f.Path] = append(slices.Clip(to[f.Path]), f)
+	}
 	for _, f := range claim.Others {
 		add(listed{File: f})
 	}
@@ -198,7 +205,7 @@ func (x *inspector) list(to map[string][]listed, name string, claim ledger.Claim
 	}
 	for _, f := range x.in.Manifest.Outputs {
 		if f.Blob != "" && !f.Kept {
-			add(listed{f.File(), f.Blob})
+			add(listed{File: f.File(), blob: f.Blob})
 		}
 	}
 }
@@ -250,6 +257,23 @@ func (x *inspector) judge(ctx context.Context) error {
 		}
 		if !goes {
 			x.conflict.Stay = append(x.conflict.Stay, name)
+		}
+	}
+	return x.findRemoved(ctx)
+}
+
+// findRemoved adds to the conflict what a run with Force would remove.
+func (x *inspector) findRemoved(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(x.replaced)) {
+		version, err := x.now.contents.version(name)
+		if err == nil && version != "" && !x.run.writes(name) {
+			var goes bool
+			if _, goes, err = x.isListed(ctx, name, x.replaced[name]); goes {
+				x.conflict.Removed = append(x.conflict.Removed, name)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.now.where, err)
 		}
 	}
 	return nil

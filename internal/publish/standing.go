@@ -2,9 +2,12 @@ package publish
 
 import (
 	"context"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // A Standing says whose a file is, and with that, what a run does with it:
@@ -36,7 +39,7 @@ const (
 // standing decides whose a file is. A file that hasn't changed since the last inspection keeps its
 // standing. The rule for any other is this table; the first line that holds decides:
 //
-//	a claim that counts lists it, with this content        Ours
+//	a claim that counts lists it, with this content        Ours, unless [inspector.writable] says no
 //	it has the content that the result's file will have     Equal
 //	it's a card with our part in it                         Shared, or Given
 //	it's another card                                       LeftAlone, or Given
@@ -93,10 +96,17 @@ func (x *inspector) ours(ctx context.Context, name string) (names.File, bool, er
 	return x.isListed(ctx, name, x.in.listed[name])
 }
 
-// isListed reports whether a list has a file as it is, by its SHA-256 or by git's hash.
+// isListed reports whether a list has a file as it is, by its SHA-256 or by git's hash. In a folder, a
+// list counts only for files that a conversion writes.
 func (x *inspector) isListed(ctx context.Context, name string,
 	list []listed) (names.File, bool, error) {
 	version := x.in.versions[name]
+	if len(list) > 0 && x.at.folder && !x.run.writes(name) {
+		var err error
+		if list, err = x.writable(ctx, name, list); err != nil {
+			return names.File{}, false, err
+		}
+	}
 	if len(list) == 0 {
 		return names.File{}, false, nil
 	}
@@ -107,6 +117,41 @@ func (x *inspector) isListed(ctx context.Context, name string,
 	file, err := x.now.contents.file(ctx, name, "")
 	return file, err == nil && slices.ContainsFunc(list,
 		func(f listed) bool { return f.SHA256 == file.SHA256 }), err
+}
+
+// writable returns those of a list that a conversion may have written: weights of a DF11 model, what their
+// readers open next to them, and copies of files that the source had at the listed commit. A list may
+// be forged, and a folder keeps nothing that is removed.
+func (x *inspector) writable(ctx context.Context, name string, list []listed) (made []listed, err error) {
+	base := strings.ToLower(path.Base(name))
+	switch {
+	case reader.IsSafetensors(name):
+		if x.now.contents.isResult(name) {
+			made = list
+		}
+		return made, nil
+	case base == names.Chart, reader.IsOpened(base), reader.IsLoaded(name) && path.Ext(base) == ".json":
+		return list, nil
+	case x.run.From.Had == nil:
+		return nil, nil
+	}
+	for _, f := range list {
+		pin, err := x.run.From.Had(ctx, f.commit, name)
+		if err != nil {
+			return nil, err
+		}
+		if pin == "" {
+			continue
+		}
+		here, err := x.now.contents.file(ctx, name, pin)
+		if err != nil {
+			return nil, err
+		}
+		if here.SHA256 == pin {
+			made = append(made, f)
+		}
+	}
+	return made, nil
 }
 
 // isEqual reports whether a file has the content that the result's file will have.

@@ -62,6 +62,8 @@ func (f fake) open(context.Context, []ledger.Output, int64) (*model.DF11, error)
 	return nil, errors.ErrUnsupported
 }
 
+func (f fake) isResult(name string) bool { return f.files[name] != "mine" }
+
 func file(name, content string) names.File {
 	return names.File{Path: name, Size: int64(len(content)), SHA256: sumOf([]byte(content))}
 }
@@ -257,6 +259,9 @@ func (s site) of(files map[string]string) (*Conversion, place, fake) {
 	from.Leads = func(_ context.Context, repo string) (string, error) {
 		return map[string]string{"org/old": "org/a"}[repo], nil
 	}
+	from.Had = func(_ context.Context, commit, name string) (string, error) {
+		return map[string]string{before + "NOTICE": "x", before + "notes.txt": "y"}[commit+name], nil
+	}
 	if s == nameless || s == local {
 		from.Commit = ""
 	}
@@ -269,7 +274,7 @@ func (s site) of(files map[string]string) (*Conversion, place, fake) {
 	}
 	c := NewConversion(p, from, "part", s == forcedRepo || s == forcedFolder)
 	c.Digest = ours
-	at := place{journal: part, force: c.Force, work: s == workFolder}
+	at := place{journal: part, force: c.Force, work: s == workFolder, folder: s == inFolder || s == forcedFolder}
 	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder}
 	if f.folder {
 		at.journal = state
@@ -381,7 +386,11 @@ func TestWhoseAFileIs(t *testing.T) {
 
 		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"a folder's other tokenizer", inFolder, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
-		{"a folder's file that only its journal names", inFolder, files{state: journal(ours, "org/a", "unlisted.md x"), "unlisted.md": "x"}, "ours .df11-convert/part.json unlisted.md"},
+		{"a folder's file that only its journal names", inFolder, files{state: journal(ours, "org/a", "unlisted.safetensors x"), "unlisted.safetensors": "x"}, "ours .df11-convert/part.json unlisted.safetensors"},
+		{"a folder's files that a forged journal names", inFolder, files{state: journal(ours, "org/a", "unlisted.md x", "sub/x.safetensors mine", "+__init__.py "), "unlisted.md": "x", "sub/x.safetensors": "mine", "__init__.py": ""}, "ours .df11-convert/part.json"},
+		{"a folder's files that a forged manifest names", inFolder, files{record: manifest(ours, "org/a", "notes.txt x", "sub/deep.txt x", "x.safetensors mine", "NOTICE x"), "notes.txt": "x", "sub/deep.txt": "x", "x.safetensors": "mine", "NOTICE": "x"}, "ours df11-manifest.json, read along x.safetensors"},
+		{"force, and a folder's files that a forged manifest names", forcedFolder, files{record: manifest(other, "org/b", "notes.txt x", "sub/deep.txt x", "x.safetensors mine", "NOTICE x"), "notes.txt": "x", "sub/deep.txt": "x", "x.safetensors": "mine", "NOTICE": "x"}, "ours df11-manifest.json, read along x.safetensors, of org/b"},
+		{"a folder's files that the source's earlier commit had", inFolder, files{record: manifest(older, "org/a@"+before, "notes.txt x", "NOTICE x", "vocab.json x"), "notes.txt": "x", "NOTICE": "x", "vocab.json": "x"}, "ours NOTICE df11-manifest.json vocab.json"},
 		{"a folder's other weights, after force", inFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "x.safetensors": "x"}, "ours .df11-convert/part.json, read along x.safetensors"},
 		{"a folder where another model's run has made nothing", inFolder, files{state: journal(other, "org/b")}, "ours .df11-convert/part.json"},
 		{"a folder where another model's run has stopped", inFolder, files{state: journal(other, "org/b", "old.safetensors old"), "old.safetensors": "old"}, "overwritten .df11-convert/part.json, read along old.safetensors, of org/b"},

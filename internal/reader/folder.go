@@ -118,6 +118,9 @@ var opened = setOf(strings.Fields(`
 var openedToo = regexp.MustCompile(`^(sentence_(bert|roberta|distilbert|camembert|albert|xlm-roberta|xlnet)_config\.json|[\w.-]+\.tiktoken|` +
 	`tokenizer\.model\.v\d+(m\d+)?)$`)
 
+// IsOpened reports whether a reader of a model opens a file by its name alone, other than weights.
+func IsOpened(base string) bool { return isReaders(base) }
+
 // isReaders reports whether readers open a file by its name.
 func isReaders(base string) bool { return opened[base] || openedToo.MatchString(base) }
 
