@@ -92,7 +92,8 @@ const user = "the user"
 // TestOnlyAnUpdateDeletes checks that a run without --force changes and removes only what runs of the
 // same result have written, whatever else a folder or a branch holds: results of other sources, other
 // files, components or folders of one name, and files of the user with the very bytes of the source.
-// With --force, it removes nothing else. It says what it will remove. A conflict names files of
+// With --force, it also replaces and removes what runs of other results have written, but removes
+// nothing of the user's. It says what it will remove. A conflict names files of
 // others alone; without these, a run ends well. A run that ends well has made its whole result,
 // without a file of the former one. The runs are killed, make parts, and meet: two at once, or the
 // user's commits.
@@ -367,7 +368,7 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 		now, there := after[name]
 		switch {
 		case there && now == content:
-		case there && force, may[o.owner[name]]:
+		case force && (there || o.owner[name] != user), may[o.owner[name]]:
 		default:
 			o.t.Errorf("%s of %s was %.60q and is %.60q", name, o.owner[name], content, now)
 		}
