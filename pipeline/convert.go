@@ -216,7 +216,8 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 	case o.Original == "" && src.model.Local && o.Push:
 		s.say("%s", Unproved)
 	}
-	if src.proof != nil {
+	// what isn't published needn't be fetched twice: the conversion hashes these files, too
+	if src.proof != nil && (o.Push || src.model.Away == nil) {
 		s.say("comparing %s that %s decodes to with %s, by SHA-256",
 			human.Bytes(src.plan.SourceBytes()), src.model.ID, src.proven)
 		if err := src.proof(ctx, src.plan); err != nil {

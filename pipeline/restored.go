@@ -156,8 +156,8 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 	if opt.Layout.Single() {
 		m.Name += "-single"
 	}
-	if d.Local() == "" { // don't fetch it twice: the conversion reads these files whole, and hashes them
-		return &opened{source: source, model: m}, nil
+	if d.Local() == "" {
+		m.Away = d
 	}
 	proven := "what its manifest says of the original"
 	if o.source != nil {

@@ -28,6 +28,8 @@ type DF11 struct {
 	// Name is the folder's path or the repo's id. Commit is "" for a folder.
 	Name   string
 	Commit string
+	// Open says that its Hub lets everyone read the repo.
+	Open bool
 	// Dir is the folder that users pass to the official loader: the one with the config.json that
 	// has dfloat11_config. It's "" unless the model is a pipeline with its DF11 part in a folder.
 	Dir string

@@ -58,6 +58,8 @@ func (m *Model) Closed() string {
 	switch o := m.Origin; {
 	case o == nil:
 		return "the source is local, so there is no owner to ask"
+	case m.Away != nil && !m.Away.Open:
+		return "the Hub doesn't say clearly that everyone may read " + m.Away.Name
 	case o.Open:
 		return ""
 	case m.Private:

@@ -48,7 +48,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 		return nil, err
 	}
 	r.pieces = newReaders(ctx, pieceBytes)
-	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
+	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, Open: info.Open, files: f}, memory)
 }
 
 // had returns the function [Model.Had] of a repo. It lists each commit once.
