@@ -134,8 +134,11 @@ func Culprit(err error) string { return wire.Culprit(err) }
 // end needn't last that much longer.
 func Away(err error) time.Duration { return wire.Away(err) }
 
-// Brief returns the text of an error, for the Hub's errors without the request.
+// Brief returns the text of an error, for the Hub's errors without the request; "" for nil.
 func Brief(err error) string {
+	if err == nil {
+		return ""
+	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return cmp.Or(e.Brief(), err.Error())
 	}

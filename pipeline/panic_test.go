@@ -31,7 +31,7 @@ func callable(t *testing.T) map[string][]any {
 		"verify": {verify.ArrayNames, verify.ArraysAt, verify.Open, verify.OpenGPU, new(verify.Unit),
 			(*verify.Unit)(nil), new(verify.GPU), (*verify.GPU)(nil), new(verify.MismatchError),
 			new(verify.StructureError)},
-		"hub": {hub.Away, hub.Culprit, hub.Environ, hub.Hint, hub.New, hub.NewHash, hub.NewGovernor,
+		"hub": {hub.Away, hub.Brief, hub.Culprit, hub.Environ, hub.Hint, hub.New, hub.NewHash, hub.NewGovernor,
 			hub.DeleteOp, hub.FileOp, hub.LFSOp, client, new(hub.EndpointError), new(hub.Error),
 			hub.FileInfo{}, hub.FileRef{}, hub.Op{}, new(hub.Publisher), new(hub.RepoInfo),
 			new(hub.WitnessError), hub.Options{}, hub.Connection{}},
