@@ -137,6 +137,9 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 	var err error
 	if repo, _ := d.Original(); d.Manifest == nil || d.Local() == "" && repo != "" {
 		if o, err = s.openOriginal(ctx, d, "", Recipe{}); err != nil {
+			if errors.Is(err, errNoOriginal) { // a conversion has no --against
+				err = hint.On(err, hint.OldDF11)
+			}
 			return nil, awayHint(err, d, opt.Layout)
 		}
 		if o.refused != nil {
