@@ -119,9 +119,10 @@ func (x *inspector) isListed(ctx context.Context, name string,
 		func(f listed) bool { return f.SHA256 == file.SHA256 }), err
 }
 
-// writable returns those of a list that a conversion may have written: weights of a DF11 model, what their
-// readers open next to them, and copies of files that the source had at the listed commit. A list may
-// be forged, and a folder keeps nothing that is removed.
+// writable returns those of a list that a conversion may have written: weights of a DF11 model, what
+// their readers open next to them, and copies of files that the source had at the
+// listed commit; of a local source, license terms. A list may be forged, and a folder keeps nothing
+// that is removed.
 func (x *inspector) writable(ctx context.Context, name string, list []listed) (made []listed, err error) {
 	base := strings.ToLower(path.Base(name))
 	switch {
@@ -132,8 +133,11 @@ func (x *inspector) writable(ctx context.Context, name string, list []listed) (m
 		return made, nil
 	case base == names.Chart, reader.IsOpened(base), reader.IsLoaded(name) && path.Ext(base) == ".json":
 		return list, nil
-	case x.run.From.Had == nil:
-		return nil, nil
+	case x.run.From.Had == nil: // no Hub knows what the source had
+		if reader.IsNotice(name) {
+			made = list
+		}
+		return made, nil
 	}
 	for _, f := range list {
 		pin, err := x.run.From.Had(ctx, f.commit, name)
