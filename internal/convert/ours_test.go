@@ -283,8 +283,8 @@ func (o *ownership) commit(m *maker) {
 	}
 	files := map[string][]byte{name: b}
 	if m.source == sourceRepo && o.IntN(3) == 0 {
-		o.tell("with other weights")
-		maps.Copy(files, hubtest.NewLlama(o.Uint64N(3), hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2 + o.IntN(2), ShardBytes: 30_000, Extra: noPicture}).Files())
+		o.tell("with other weights") // than any other source
+		maps.Copy(files, hubtest.NewLlama(10+o.Uint64N(3), hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2 + o.IntN(2), ShardBytes: 30_000, Extra: noPicture}).Files())
 		for old := range o.Files(sourceRepo, "main") {
 			if _, is := files[old]; !is && strings.HasSuffix(old, ".safetensors") {
 				files[old] = nil
