@@ -92,6 +92,7 @@ func TestReadList(t *testing.T) {
 		"models:\n- source: org/a\n  like: llama\n  private: true\n  layout: single\n": {Source: "org/a", Like: "llama", Private: &yes, Layout: "single"},
 		"models:\n- {source: org/a, expect: not_convertible}\n":                        {Source: "org/a", Expect: expectRefusal},
 		"models:\n- &a {source: org/a, like: llama}\n":                                 {Source: "org/a", Like: "llama"},
+		"models:\n- {source: org/a, like: llama, pattern-dict: /a.json}\n":             {Source: "org/a", Like: "llama", Dict: "/a.json"},
 	} {
 		if got, err := listOf(t, text); err != nil || !reflect.DeepEqual(got, []listedModel{want}) {
 			t.Errorf("%q: got %+v, %v", text, got, err)
@@ -102,7 +103,7 @@ func TestReadList(t *testing.T) {
 	for _, text := range []string{
 		"", "org/a\norg/b\n", "- org/a\n", "models: org/a\n", "models:\n", "models: [7]", "models: [org/a, null]", "models: [[org/a]]", "models: ['']", "models: [./a]", "models: [/a/b]", "models: [a/b/c.safetensors]",
 		"models: [org/a@]", "models: [{source: org/a@}]", "models: [org/a]\nmore: 1\n", "models:\n- repo-id: me/a\n", entry("repo: b"),
-		"models: [{source: a/b@v1, revision: v2}]", entry("repo-id: a b"), entry("like: x, pattern-dict: y"), entry("expect: current"),
+		"models: [{source: a/b@v1, revision: v2}]", entry("repo-id: a b"), entry("expect: current"),
 		entry("repo-id: me/a--b"), entry("repo-id: me/a..b"), entry("repo-id: me/a.git"), entry("repo-id: a/b/c"), entry("repo-id: -a"),
 		entry("repo-id: a-"), entry("repo-id: " + strings.Repeat("a", 97)),
 	} {
