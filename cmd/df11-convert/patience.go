@@ -97,6 +97,7 @@ func (p listPatience) isOwn(ctx context.Context, err error) bool {
 	e, ok := errors.AsType[*hub.Error](err)
 	c, clientErr := p.client(err)
 	if !ok || clientErr != nil || e.Status < http.StatusInternalServerError ||
+		hub.Culprit(err) == "" || // culprit has just asked
 		!strings.HasPrefix(e.URL, c.Endpoint()+"/") { // a storage host may fail alone
 		return false
 	}
