@@ -31,25 +31,15 @@ func TestEveryMemberOfTheManifest(t *testing.T) {
 			world.Must(t, m.Write(original))
 			must(t, original, "-o", made, "-q")
 			manifest := filepath.Join(made, names.Manifest)
-			honest := world.Read(t, manifest)
-			var tree any
-			d := json.NewDecoder(bytes.NewReader(honest))
-			d.UseNumber()
-			world.Must(t, d.Decode(&tree))
 			named, n := 0, 0
-			variants("", tree, func(what string, changed any) {
-				var b bytes.Buffer
-				enc := json.NewEncoder(&b)
-				enc.SetEscapeHTML(false)
-				world.Must(t, enc.Encode(changed))
-				world.Write(t, manifest, b.Bytes())
+			eachForgery(t, manifest, func(what string) {
 				if n++; isNamed(t, made, original) {
 					named++
 				} else if why := restores(t, made, original); why != "" {
 					t.Errorf("%s: verify finds no fault, but decode: %s", what, why)
 				}
 			})
-			if world.Write(t, manifest, honest); isNamed(t, made, original) || named == 0 || named == n {
+			if isNamed(t, made, original) || named == 0 || named == n {
 				t.Errorf("of %d changes, %d are named", n, named)
 			}
 			t.Logf("of %d changes, verify names %d; decode works with the others", n, named)
@@ -67,11 +57,6 @@ func TestEveryMemberOfTheManifestOfASource(t *testing.T) {
 	must(t, original, "-o", made, "-q")
 	must(t, original, "-o", want, "--layout", "transformers-single", "-q")
 	manifest := filepath.Join(made, names.Manifest)
-	honest := world.Read(t, manifest)
-	var tree map[string]any
-	d := json.NewDecoder(bytes.NewReader(honest))
-	d.UseNumber()
-	world.Must(t, d.Decode(&tree))
 	files := func(dir string) map[string][]byte {
 		files := world.ReadAll(t, dir)
 		maps.DeleteFunc(files, func(name string, _ []byte) bool {
@@ -81,12 +66,7 @@ func TestEveryMemberOfTheManifestOfASource(t *testing.T) {
 	}
 	wanted := files(want)
 	named, n := 0, 0
-	variants("", tree, func(what string, changed any) {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		world.Must(t, enc.Encode(changed))
-		world.Write(t, manifest, b.Bytes())
+	eachForgery(t, manifest, func(what string) {
 		out := filepath.Join(t.TempDir(), "out")
 		defer os.RemoveAll(out)
 		opt := pipeline.Options{Folder: out}
@@ -107,6 +87,26 @@ func TestEveryMemberOfTheManifestOfASource(t *testing.T) {
 		t.Errorf("of %d changes, %d are named", n, named)
 	}
 	t.Logf("of %d changes, an error names %d; with the others, the result is the same", n, named)
+}
+
+// eachForgery calls try with the manifest changed in one value after another, and puts the honest one
+// back at the end.
+func eachForgery(t *testing.T, manifest string, try func(what string)) {
+	t.Helper()
+	honest := world.Read(t, manifest)
+	defer world.Write(t, manifest, honest)
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(honest))
+	d.UseNumber()
+	world.Must(t, d.Decode(&tree))
+	variants("", tree, func(what string, changed any) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		world.Must(t, enc.Encode(changed))
+		world.Write(t, manifest, b.Bytes())
+		try(what)
+	})
 }
 
 // isNamed reports whether verify finds a fault, or says that decode needs the original.

@@ -167,10 +167,7 @@ func (c *Checker) CompareWithManifest(ctx context.Context) error {
 	if err := c.checkNames(); err != nil || c.DF11.Manifest == nil {
 		return err
 	}
-	listed := map[string]metadata.OutputFile{}
-	for _, o := range c.DF11.Manifest.Outputs {
-		listed[o.Path] = o
-	}
+	listed := c.DF11.Manifest.Listed()
 	for _, w := range c.DF11.WeightFiles() {
 		if _, ok := listed[w.Path]; !ok {
 			return model.Invalidf(w.Path, "the manifest doesn't list it, but a loader reads it")

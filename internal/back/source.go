@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -66,10 +65,7 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 // the config that it goes by, and that isn't as the manifest lists it. A file that the manifest doesn't
 // list comes along only if the user asked for it.
 func (p Pair) compareCopied(ctx context.Context, made *plan.Plan) error {
-	listed := map[string]metadata.OutputFile{}
-	for _, o := range p.DF11.Manifest.Outputs {
-		listed[o.Path] = o
-	}
+	listed := p.DF11.Manifest.Listed()
 	copied := slices.Concat(made.Copied, made.Components)
 	config := path.Join(p.DF11.Dir, names.Config)
 	if _, ok := p.DF11.File(config); ok {

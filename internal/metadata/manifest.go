@@ -278,6 +278,15 @@ func (m *Manifest) Identity() plan.Identity {
 	return plan.NewIdentity(m.Source.Repo, catalog.Layout(m.Plan.Layout), weights, m.Plan.Dict)
 }
 
+// Listed returns the outputs by path.
+func (m *Manifest) Listed() map[string]OutputFile {
+	listed := make(map[string]OutputFile, len(m.Outputs))
+	for _, o := range m.Outputs {
+		listed[o.Path] = o
+	}
+	return listed
+}
+
 // HasDigests reports whether any weight file has a digest. Early programs wrote none.
 func (m *Manifest) HasDigests() bool {
 	return slices.ContainsFunc(m.Outputs, func(f OutputFile) bool { return f.Digest != "" })
