@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -195,8 +196,11 @@ func TestLastCommitOpensFilesOneAtATime(t *testing.T) {
 	}
 	w.Push(sourceRepo, "main", more)
 	work, most := filepath.Join(t.TempDir(), "work"), 0
+	var mu sync.Mutex
 	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/preupload/*", Times: 1000, Action: func(x *hubtest.Exchange) {
+		mu.Lock()
 		most = max(most, openFiles(work))
+		mu.Unlock()
 		x.Next(x)
 	}})
 	_, err := w.convert(t.Context(), t, work)
