@@ -43,7 +43,7 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 // hub that serves small models under the names that the pages use.
 func TestDocumentedCommands(t *testing.T) {
 	for _, page := range []string{
-		"README", "docs/convert", "docs/publish", "docs/verify", "docs/large-models", "docs/json",
+		"README", "docs/questions", "docs/convert", "docs/publish", "docs/verify", "docs/large-models", "docs/json",
 	} {
 		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +62,26 @@ func TestDocumentedDemo(t *testing.T) {
 	printed := must(t, "demo", "-o", t.TempDir())
 	if got, want := passing.ReplaceAllString(printed, "$1"), passing.ReplaceAllString(shown, "$1"); got != want {
 		t.Errorf("the page shows\n%s\nand the demo prints\n%s", shown, printed)
+	}
+}
+
+// TestReadmeListsCommands checks that README.md's table has the commands of the program, but for
+// those that it shows elsewhere, and no others.
+func TestReadmeListsCommands(t *testing.T) {
+	_, table, _ := strings.Cut(string(world.Read(t, "../../README.md")), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n\n`df11-convert COMMAND")
+	listed, elsewhere := map[string]bool{}, map[string]bool{"convert": true, "demo": true, "help": true, "completion": true}
+	for _, m := range regexp.MustCompile("`df11-convert ([a-z]+) [A-Z0-9]+`").FindAllStringSubmatch(table, -1) {
+		listed[m[1]] = true
+	}
+	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {
+		if c.IsAvailableCommand() && !elsewhere[c.Name()] && !listed[c.Name()] {
+			t.Errorf("README.md lacks %s", c.Name())
+		}
+		delete(listed, c.Name())
+	}
+	if len(listed) > 0 {
+		t.Errorf("README.md has commands that the program lacks: %v", listed)
 	}
 }
 

@@ -1,4 +1,5 @@
-"""Runs the code for df11 of model cards: of a text model, a vision-language model, an MoE, and a pipeline.
+"""Runs the code for df11 of README.md, docs/python.md, and model cards: of a text model, a vision-language model, an MoE, and a
+pipeline.
 
 Usage: cards.py DF11_CONVERT SCRATCH
 
@@ -23,6 +24,7 @@ import official
 import tiny
 
 PROGRAM, SCRATCH = sys.argv[1], pathlib.Path(sys.argv[2])
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 VERSION = tuple(map(int, transformers.__version__.split(".")[:2]))
 SEES = VERSION >= (4, 52)  # when models that see got the modules that results have
 PIPELINES = VERSION[0] == 4 or tuple(map(int, diffusers.__version__.split(".")[:2])) >= (0, 40)  # else diffusers needs 4
@@ -84,9 +86,23 @@ def check(name, model_type, tied):
     print(f"{name}: the card's code for df11 gives equal weights{note}")
 
 
+def check_pages():
+    """Runs the code of README.md and docs/python.md on the result of the first check."""
+    os.chdir(SCRATCH / "LlamaForCausalLM-False")
+    for page in "README.md", "docs/python.md":
+        blocks = [b for b in card.blocks((ROOT / page).read_text(), "python") if "import df11" in b]
+        assert blocks, f"{page}: no code for df11"
+        scope = {}
+        with contextlib.redirect_stdout(sys.stderr):
+            exec(compile(re.sub(r'"you/[\w.-]+-DF11"', '"model-DF11"', "\n".join(blocks)), page, "exec"), scope)
+        assert next(scope["model"].parameters()).dtype == torch.bfloat16, page
+    print("the code of README.md and docs/python.md runs")
+
+
 transformers.logging.set_verbosity_error()
 diffusers.logging.set_verbosity_error()
 for row in [("LlamaForCausalLM", "llama", False), ("LlamaForCausalLM", "llama", True), ("Qwen3MoeForCausalLM", "qwen3_moe", False),
             *([("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", False), ("LlavaForConditionalGeneration", "seeing", False)] if SEES else []),
             *([("FluxTransformer2DModel", "-", None)] if PIPELINES else [])]:
     check(*row)
+check_pages()
