@@ -27,44 +27,73 @@ func (c *Client) WhoAmI(ctx context.Context) (_ string, err error) {
 	if err := c.NeedToken(); err != nil {
 		return "", err
 	}
-	o, err := c.tokenOwner(ctx)
+	o, err := c.tokenOwner(ctx, false)
 	return o.Name, err
 }
 
-// owner is the answer of the route whoami-v2, as far as it counts here:
-// https://huggingface.co/docs/hub/security-tokens lists the roles of tokens.
-type owner struct {
-	Name string
-	Auth struct {
-		AccessToken struct{ Role string }
-	}
-}
-
-func (c *Client) tokenOwner(ctx context.Context) (owner, error) {
+// tokenOwner asks for the token's owner, or remembers the answer. once asks only once, although a failure
+// may be temporary.
+func (c *Client) tokenOwner(ctx context.Context, once bool) (owner, error) {
 	if o := c.owner.Load(); o != nil {
 		return *o, nil
 	}
 	var o owner
-	if _, err := c.t.Call(ctx,
-		wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &o); err != nil {
+	r := wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2")
+	r.Once = once
+	if _, err := c.t.Call(ctx, r, &o); err != nil {
 		return owner{}, err
 	}
 	c.owner.Store(&o)
 	return o, nil
 }
 
-// refusedWrite returns the error of a write that may have been refused. A Hub refuses a token for
-// reading in the words for a missing right to this one repo or namespace. With that token, no other
-// write will succeed.
+// refusedWrite returns the error of a write that may have been refused. The Hub's words are about this
+// repo or namespace, also if the token is for reading, or fine-grained without this right.
 func (c *Client) refusedWrite(ctx context.Context, err error) error {
 	e := wire.ErrorOf(err)
 	if !errors.Is(err, wire.ErrForbidden) || e.TokenSource == "" {
 		return err
 	}
-	if o, ownerErr := c.tokenOwner(ctx); ownerErr != nil || o.Auth.AccessToken.Role != "read" {
-		return err
+	if o, ownerErr := c.tokenOwner(ctx, false); ownerErr == nil {
+		if cause, _ := o.lacks(e.Repo); cause != nil {
+			return e.Under(cause)
+		}
 	}
-	return e.Under(wire.ErrReadToken)
+	return err
+}
+
+// CheckRight returns an error if the hub says that the token may not write to a repo or, unless it
+// exists, create it. It asks without a write. A hub that doesn't say so may still refuse the write.
+func (c *Client) CheckRight(ctx context.Context, repo string, exists bool) (err error) {
+	defer exported(&err)
+	if !c.t.Opt.HasToken() || c.t.Opt.Offline {
+		return nil
+	}
+	if exists {
+		r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
+		r.Once = true
+		if _, err := c.t.Call(ctx, r, nil); err == nil || errors.Is(err, wire.ErrForbidden) {
+			return c.refusedWrite(ctx, err)
+		}
+	}
+	if c.only != "" { // a trusted publisher's token is no user's
+		return nil
+	}
+	o, err := c.tokenOwner(ctx, true)
+	if err != nil {
+		return nil
+	}
+	cause, words := o.lacks(repo)
+	if cause == nil {
+		return nil
+	}
+	op := "create repo " + repo
+	if exists {
+		op = "write to " + repo
+	}
+	e := c.t.Failure(wire.Get(op, repo, ""), nil, cause)
+	e.Message = words
+	return e
 }
 
 // Quantized returns a few repos whose names contain search and whose cards say that they hold base

@@ -18,6 +18,7 @@ import (
 type Publication struct {
 	Source string
 	Target string // the repo; "" if it isn't known
+	Exists bool   // there is such a repo, whatever it holds
 	State  State
 	Newest string // the source's commit
 	// Converted is the commit that the target was made from, and Weights how many of its weights
@@ -71,7 +72,7 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 	}
 	defer s.close()
 	if at := s.settled(ctx, &opt, source); at != nil {
-		p.Target, p.Newest, p.State = at.At.Repo, at.Source.SHA, Current
+		p.Target, p.Newest, p.State, p.Exists = at.At.Repo, at.Source.SHA, Current, true
 		p.describe(at.Manifest, at.Published)
 		return p, nil
 	}
@@ -113,6 +114,7 @@ func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.
 	run := publish.NewConversion(planned, publish.OriginOf(m), "", false)
 	run.Memory = memory
 	state, in, err := push.State(ctx, run, m)
+	p.Exists = in != nil
 	if p.State = State(state); in == nil || in.Manifest == nil {
 		return err
 	}

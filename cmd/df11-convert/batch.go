@@ -238,7 +238,7 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 	answered := transform(known, func(p publication) bool { return p.Newest != "" })
 	for i, m := range models {
 		namespace := path.Dir(m.repo)
-		if why := closed[namespace]; why != nil && known[i].uploads() {
+		if why := closed[namespace]; why != nil && known[i].isClosedBy(why) {
 			b.add(batchResult{Source: m.spec(), Outcome: outcomeNotTried, Error: failureOf(why)})
 			continue
 		}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -20,6 +22,7 @@ import (
 const (
 	stateRefused pipeline.State = "not_convertible"
 	stateFailed  pipeline.State = "failed"
+	stateUnknown pipeline.State = "unknown" // the list ended before
 )
 
 // publication is what source and target repo say about one model. No weight is read for it.
@@ -38,9 +41,10 @@ type publication struct {
 	Published   *time.Time `json:"published,omitempty"` // the target's newest commit
 	Error       *failure   `json:"error,omitempty"`
 
-	err   error  // Error as a value
-	repo  string // Target, also if an error came before that was compared
-	final bool   // no run would change the target
+	err    error  // Error as a value
+	repo   string // Target, also if an error came before that was compared
+	final  bool   // no run would change the target
+	exists bool   // there is a target, whatever it holds
 	// the target was made by other rules than this program's
 	otherRules bool
 	// limits for what a conversion reads and publishes, in bytes
@@ -83,9 +87,11 @@ func statusCommand(u *ui) *cobra.Command {
 		Long: `status reads a list as batch does and plans each model. It shows whether the
 published result is current, which commit it was made from, and how many weights
 were verified then, according to its manifest. It also shows what a batch would
-read and publish. It changes nothing on a Hub. --html writes it all as a page
-that a team can link, and --badges a picture per model for a README. The exit
-code is 0 if batch has nothing to do and every model is as expected, else 1.`,
+read and publish, and which targets the token may not write to, if the Hub says
+so. It changes nothing on a Hub. --html writes it all as a page that a team can
+link, and --badges a picture per model for a README. If the network, the Hub, or
+the token fails, it shows what it knows by then. The exit code is 0 if batch has
+nothing to do and every model is as expected, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --html status.html --badges badges
   df11-convert status models.yaml --json`,
@@ -112,11 +118,15 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 	if err != nil {
 		return err
 	}
-	found, err := f.survey(ctx, u, models)
-	if err != nil {
-		return err
+	found, ended := f.survey(ctx, u, models)
+	if ended == nil {
+		f.checkRights(ctx, u, found)
 	}
-	sayEmpty(u, f, found)
+	sayEmpty(u, f, models)
+	shown := found
+	for _, m := range models[len(found):] {
+		shown = append(shown, publication{Source: m.spec(), State: stateUnknown, repo: m.repo})
+	}
 	b, failed := billOf(found), 0
 	var todo []string
 	for _, p := range found {
@@ -127,20 +137,64 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 			todo = append(todo, p.Source)
 		}
 	}
-	u.result(map[string]any{"bill": b, "models": found}, strings.Join(todo, "\n"), func(w io.Writer) {
+	u.result(map[string]any{"bill": b, "models": shown}, strings.Join(todo, "\n"), func(w io.Writer) {
 		printStatus(w, found, u.out.width())
+		if left := len(shown) - len(found); left > 0 {
+			printf(w, "%s not asked about, because the list ended early\n", count(left, "model"))
+		}
 		if b.Models > 0 {
 			printf(w, "%s\n", b)
 		}
 	})
-	if err := pages.write(u, list, found, f.links(ctx, u)); err != nil {
+	adviseOn(u, found)
+	if err := pages.write(u, list, shown, f.links(ctx, u)); err != nil && ended == nil {
 		return err
 	}
-	if b.Models+failed > 0 {
+	switch {
+	case ended != nil:
+		return ended
+	case b.Models+failed > 0:
 		return fmt.Errorf("%w on %d of %s: %d to convert, %d failed", errNotCurrent,
 			b.Models+failed, count(len(found), "model"), b.Models, failed)
 	}
 	return nil
+}
+
+// checkRights marks the models that a run would convert, but not publish, as the Hub says.
+func (f *convertFlags) checkRights(ctx context.Context, u *ui, found []publication) {
+	c, err := f.client(u, "target")
+	if err != nil {
+		return
+	}
+	for i := range found {
+		p := &found[i]
+		if !p.Todo {
+			continue
+		}
+		if err := c.CheckRight(ctx, p.repo, p.exists); err != nil {
+			p.Todo, p.err = false, inList(err)
+			p.Error = failureOf(p.err)
+		}
+	}
+}
+
+// adviseOn prints the hints about models, each one once, after the table.
+func adviseOn(u *ui, found []publication) {
+	if u.json || u.jsonLog() {
+		return
+	}
+	var said []string
+	for _, p := range found {
+		if p.Error == nil {
+			continue
+		}
+		for _, h := range p.Error.hints {
+			if !slices.Contains(said, h) {
+				said = append(said, h)
+			}
+		}
+	}
+	u.hint(said)
 }
 
 // survey returns what's published of each model of a list, or, with the error that ends the list, of
@@ -198,9 +252,11 @@ func (p *publication) judge(m listedModel, err error) {
 	}
 }
 
-// uploads reports whether a run may upload weights, as far as the survey knows.
-func (p *publication) uploads() bool {
-	return !p.final && p.err == nil && (p.Newest == "" || p.publish > 0)
+// isClosedBy reports whether the reason for which a namespace takes no more concerns the model, as far
+// as the survey knows: a run may upload weights, and, if the namespace takes no new repos, needs one.
+func (p *publication) isClosedBy(why error) bool {
+	return !p.final && p.err == nil && (p.Newest == "" || p.publish > 0) &&
+		(!p.exists || !errors.Is(why, hub.ErrNamespace))
 }
 
 // status returns what's published of a source.
@@ -213,7 +269,7 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 	found := publication{Source: p.Source, Target: p.Target, State: p.State, Newest: p.Newest,
 		Converted: p.Converted, Weights: p.Weights, CardStays: p.CardStays,
 		SourceBytes: p.SourceBytes, ResultBytes: p.ResultBytes,
-		otherRules: p.OtherRules, read: p.Read, publish: p.Publish}
+		otherRules: p.OtherRules, exists: p.Exists, read: p.Read, publish: p.Publish}
 	if !p.Published.IsZero() {
 		found.Published = &p.Published
 	}
@@ -247,6 +303,8 @@ const none = "—"
 func (p *publication) needs() string {
 	var parts []string
 	switch {
+	case p.State == stateUnknown:
+		return "another look: the list ended before it"
 	case p.Error != nil:
 		parts = append(parts, strings.TrimPrefix(p.Error.Message, p.Source+": "))
 	case p.State == stateRefused:

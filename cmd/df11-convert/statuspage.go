@@ -61,13 +61,18 @@ func (f *pageFlags) write(u *ui, list string, found []publication,
 	if err := os.Mkdir(f.badges, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	written := 0
 	for i, m := range models {
+		if found[i].State == stateUnknown { // an older badge says more
+			continue
+		}
 		name := strings.ReplaceAll(found[i].repo, "/", "--")
 		if err := disk.WriteFile(filepath.Join(f.badges, name+".svg"), m.Badge()); err != nil {
 			return err
 		}
+		written++
 	}
-	u.say("%s written to %s", count(len(models), "badge"), f.badges)
+	u.say("%s written to %s", count(written, "badge"), f.badges)
 	return nil
 }
 
@@ -90,7 +95,7 @@ func (p *publication) show(now time.Time, links func(side, repo string) string) 
 		m.Days = max(0, int(now.Sub(*p.Published).Hours()/24))
 	}
 	switch {
-	case p.Error != nil:
+	case p.Error != nil, p.State == stateUnknown:
 	case p.Todo:
 		m.Mood = charts.Pending
 	case p.State == pipeline.Current:

@@ -11,6 +11,10 @@ import (
 type User struct {
 	Name string
 	Orgs []string // organizations it may write to
+	// organizations in which it has the role read
+	Reads []string
+	// what a fine-grained token may write to: namespaces and models; nil for a token with the role write
+	Writes []string
 	// the one repo the token may read and write, of any owner; "" for the owner's repos
 	Only string
 	// only repos it created, as an OAuth app with the scope contribute-repos
@@ -27,12 +31,19 @@ func (u *User) owns(namespace string) bool {
 	return u.All || u.Name == namespace || slices.Contains(u.Orgs, namespace)
 }
 
+// grants reports whether the token may write to a repo if its owner may.
+func (u *User) grants(repo string) bool {
+	namespace, _, _ := strings.Cut(repo, "/")
+	return u.Writes == nil || slices.Contains(u.Writes, namespace) || slices.Contains(u.Writes, repo)
+}
+
 func (u *User) sees(rp *repo) bool {
 	return u.writes(rp) || slices.Contains(u.CanRead, rp.name)
 }
 
 func (u *User) writes(rp *repo) bool {
-	return u.owns(rp.namespace()) && (!u.Made || rp.maker == u.Name) || u.Only == rp.name
+	return u.owns(rp.namespace()) && (!u.Made || rp.maker == u.Name) && u.grants(rp.name) ||
+		u.Only == rp.name
 }
 
 // An access is the right that a route takes.
@@ -117,19 +128,38 @@ func (c *call) permit(rp *repo, want access) error {
 	return nil
 }
 
+// whoami answers in the form that https://github.com/huggingface/dataset-viewer/pull/3067 and
+// https://github.com/gradio-app/trackio read.
 func whoami(c *call) (any, error) {
-	u, orgs, role := c.user, []map[string]any{}, "write"
-	for _, o := range u.Orgs {
-		orgs = append(orgs,
-			map[string]any{"type": "org", "name": o, "fullname": o, "roleInOrg": "write"})
+	u, orgs := c.user, []map[string]any{}
+	for role, names := range map[string][]string{"write": u.Orgs, "read": u.Reads} {
+		for _, o := range names {
+			orgs = append(orgs,
+				map[string]any{"type": "org", "name": o, "fullname": o, "roleInOrg": role})
+		}
 	}
+	token := map[string]any{"displayName": "test", "role": "write"}
 	if u.ReadOnly {
-		role = "read"
+		token["role"] = "read"
+	} else if u.Writes != nil {
+		scoped := []map[string]any{}
+		for _, name := range u.Writes {
+			kind := "org"
+			if strings.Contains(name, "/") {
+				kind = "model"
+			} else if name == u.Name {
+				kind = "user"
+			}
+			scoped = append(scoped, map[string]any{"entity": map[string]string{"type": kind, "name": name},
+				"permissions": []string{"repo.content.read", "repo.write"}})
+		}
+		token["role"] = "fineGrained"
+		token["fineGrained"] = map[string]any{"canReadGatedRepos": false, "global": []string{},
+			"scoped": scoped}
 	}
 	return map[string]any{
 		"type": "user", "id": "hubtest-" + u.Name, "name": u.Name, "fullname": u.Name,
 		"email": u.Name + "@example.org", "isPro": false, "canPay": false, "orgs": orgs,
-		"auth": map[string]any{"type": "access_token",
-			"accessToken": map[string]any{"displayName": "test", "role": role}},
+		"auth": map[string]any{"type": "access_token", "accessToken": token},
 	}, nil
 }

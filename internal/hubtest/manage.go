@@ -32,7 +32,7 @@ func (q repoRequest) repoName(u *User) (string, error) {
 		return "", fail(http.StatusBadRequest, "this hub holds models only, not %s", q.Type)
 	case int64(len(name)) > ruleRepoName.Limit || !goodName.MatchString(name) || badName.MatchString(name):
 		return "", ruleRepoName.refuse(name)
-	case !u.owns(ns):
+	case !u.owns(ns) || !u.grants(ns+"/"+name):
 		return "", ruleNamespace.refuse(ns)
 	case u.ReadOnly:
 		return "", fail(http.StatusForbidden, "You must use a write token to create a repository.")

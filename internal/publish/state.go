@@ -29,7 +29,7 @@ const (
 )
 
 // State returns what a repo holds of a conversion, and changes nothing. The inspection is nil if there
-// is none to compare with. State returns the error with which a run would refuse the repo.
+// is no repo, or none to compare with. State returns the error with which a run would refuse the repo.
 func (p Push) State(ctx context.Context, run *Conversion,
 	m *model.Model) (State, *Inspection, error) {
 	if p.isSource(p.Repo, m) {
@@ -37,8 +37,10 @@ func (p Push) State(ctx context.Context, run *Conversion,
 	}
 	info, in, err := p.inspect(ctx, run, place{}, cmp.Or(p.Revision, "main"), nil)
 	switch {
-	case errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound):
+	case errors.Is(err, hub.ErrNotFound):
 		return Missing, nil, nil
+	case errors.Is(err, hub.ErrRevisionNotFound):
+		return Missing, &Inspection{}, nil
 	case in != nil && in.state(run.From.Commit) == Foreign:
 		return Foreign, nil, nil
 	case err == nil:
