@@ -8,8 +8,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -79,34 +77,6 @@ func (s *state) checkUndigested(ctx context.Context, outputs []*spans.Output,
 		}
 	}
 	return nil
-}
-
-// isMade returns a function that reports whether outputs of an earlier run are made of this source:
-// it compares all bits. dir is for spools.
-func (s *state) isMade(dir string) func(context.Context, []ledger.Output, publish.Opener) (bool, error) {
-	return func(ctx context.Context, made []ledger.Output, open publish.Opener) (bool, error) {
-		var outputs []*spans.Output
-		for _, o := range s.outputs {
-			if slices.ContainsFunc(made, func(m ledger.Output) bool { return m.Path == o.Path }) {
-				outputs = append(outputs, o)
-			}
-		}
-		if len(outputs) < len(made) {
-			return false, nil
-		}
-		s.Log.Info("comparing what an earlier version of this program has made", "files", len(made))
-		stored, err := open(ctx, made, s.Memory.Pieces)
-		if err == nil {
-			defer stored.Close()
-			_, _, err = forward.Compare(ctx, forward.Comparison{Source: s.Source, Model: s.Model,
-				Outputs: outputs, Stored: stored, WorkDir: dir,
-				Means: forward.Means{Workers: s.Workers, Progress: new(progress.Counters)}})
-		}
-		if model.SubjectOf(err) != "" {
-			return false, nil
-		}
-		return err == nil, err
-	}
 }
 
 // unread returns, by path, the source files that this run doesn't read, because it takes over every

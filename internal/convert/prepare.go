@@ -42,11 +42,9 @@ func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
 	if !stays {
 		root = s.WorkDir
 	}
-	repo, commit := s.original()
-	from := publish.Origin{Repo: repo, Commit: commit, Local: s.Model.Local,
-		Leads: s.Model.Leads, Had: s.Model.Had, Weights: s.weights, Content: s.sourceSum}
-	if s.Model.Local {
-		from.Leads, from.Made = s.Push.Leads, s.isMade(filepath.Join(root, names.StateDir))
+	from := publish.OriginOf(s.Model)
+	if from.Local {
+		from.Source = localSource{j, filepath.Join(root, names.StateDir)}
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
 	run.Memory = s.Memory.Budget
@@ -188,24 +186,6 @@ func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
 		return s.checkParts(n, s.ledger)
 	}
 	return nil
-}
-
-// weights lists the weight files of the source with their SHA-256. It hashes local files, because
-// the plan knows only their headers. From then on those sums count as published.
-func (s *state) weights(ctx context.Context) (list []names.File, err error) {
-	files, summed := s.Model.Files(), *s.Model
-	if s.Model.Local {
-		if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
-			return nil, err
-		}
-	}
-	summed.SHA256 = nil
-	for _, f := range files {
-		summed.SHA256 = append(summed.SHA256, f.SHA256)
-		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
-	}
-	s.Model = &summed
-	return list, nil
 }
 
 // freeBuffers releases the read buffers of the Hub clients, so that the next stage can use the

@@ -291,7 +291,7 @@ func (w *world) state(t *testing.T) publish.State {
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
 	shared.Must(t, err)
 	push := publish.Push{Hub: w.client(t), Repo: targetRepo}
-	state, _, err := push.State(t.Context(), publish.NewConversion(p, publish.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
+	state, _, err := push.State(t.Context(), publish.NewConversion(p, publish.OriginOf(known), "", false), known)
 	shared.Must(t, err)
 	return state
 }

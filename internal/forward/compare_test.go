@@ -28,7 +28,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 	must(t, err)
-	folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewConversion(p, publish.Origin{}, "part", false), 0o666)
+	folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewConversion(p, publish.OriginOf(&model.Model{}), "part", false), 0o666)
 	must(t, err)
 	outputs, counters := world.Got(spans.Outputs(p))(t), &progress.Counters{}
 	tasks := fetch.NewTasks(outputs)

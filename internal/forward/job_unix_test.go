@@ -24,7 +24,7 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}}))(t)
 		outputs[0].Copied[0].Length = much
 		p := &plan.Plan{}
-		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), stays, publish.NewConversion(p, publish.Origin{}, "part", false), 0o666)
+		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), stays, publish.NewConversion(p, publish.OriginOf(&model.Model{}), "part", false), 0o666)
 		must(t, err)
 		defer func() { must(t, folder.Close(true)) }()
 		j := &Job{Model: &model.Model{}, Ledger: ledger.New("", stays), Folder: folder}

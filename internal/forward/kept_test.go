@@ -30,7 +30,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 			p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name, Plain: []plan.Tensor{x}})
 		}
 		outputs := world.Got(spans.Outputs(p))(t)
-		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), false, publish.NewConversion(&plan.Plan{}, publish.Origin{}, "part", false), 0o666)
+		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), false, publish.NewConversion(&plan.Plan{}, publish.OriginOf(&model.Model{}), "part", false), 0o666)
 		must(t, err)
 		dir, l := folder.State(), ledger.New("", false)
 		for _, o := range outputs[1:] {

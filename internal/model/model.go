@@ -54,11 +54,6 @@ type Model struct {
 	Commit   string // pinned commit of a Hub repo
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
-	// Leads is [hub.Client.Leads] of that Hub; nil for a local source.
-	Leads func(ctx context.Context, repo string) (string, error)
-	// Had returns the hash that the Hub lists for a file at another commit, and "" if the commit doesn't
-	// have the file or isn't known there; nil for a local source.
-	Had func(ctx context.Context, commit, name string) (string, error)
 	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that Prove
 	// has compared a local one with. Otherwise, it's nil.
 	Origin *Origin
@@ -67,7 +62,8 @@ type Model struct {
 	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".
 	Private     bool
 	Gated       string
-	PipelineTag string // comes from the Hub
+	PipelineTag string   // comes from the Hub
+	history     *history // of the repo; nil for a local source
 	card        []byte
 	perm        fs.FileMode // of the files that these are made from; 0: of these themselves
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".

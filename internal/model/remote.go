@@ -34,7 +34,8 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 		return nil, nil, err
 	}
 	m := Described(info, c.Endpoint())
-	m.Name, m.Leads, m.Had = NameOf(repo, info), c.Leads, had(c, info.ID)
+	m.Name = NameOf(repo, info)
+	m.history = &history{client: c, repo: info.ID, files: map[string][]hub.FileInfo{}}
 	return openSource(ctx, f, m, opt)
 }
 
@@ -49,31 +50,6 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 	}
 	r.pieces = newReaders(ctx, pieceBytes)
 	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, Open: info.Open, files: f}, memory)
-}
-
-// had returns the function [Model.Had] of a repo. It lists each commit once.
-func had(c *hub.Client, repo string) func(ctx context.Context, commit, name string) (string, error) {
-	listed := map[string][]hub.FileInfo{}
-	return func(ctx context.Context, commit, name string) (string, error) {
-		files, known := listed[commit]
-		if !known && commit != "" {
-			info, err := c.Info(ctx, repo, commit)
-			switch {
-			case err == nil:
-				files = info.Files
-			case !errors.Is(err, hub.ErrNotFound) && !errors.Is(err, hub.ErrRevisionNotFound) &&
-				!errors.Is(err, hub.ErrOffline):
-				return "", err
-			}
-			listed[commit] = files
-		}
-		for _, f := range files {
-			if f.Path == name {
-				return cmp.Or(f.SHA256, f.BlobID), nil
-			}
-		}
-		return "", nil
-	}
 }
 
 // OpenOutputs opens those outputs of an unfinished conversion that refs name: some in a folder, the

@@ -81,10 +81,7 @@ func (c *Conversion) made(ctx context.Context, claim ledger.Claim, there content
 	if !claim.Early {
 		return true, nil
 	}
-	if c.From.Made == nil {
-		return false, nil
-	}
-	return c.From.Made(ctx, listed, there.open)
+	return c.From.Source.Made(ctx, listed, there.open)
 }
 
 // isFormer reports whether a path is the former name of an output that a claim lists under its
@@ -102,10 +99,10 @@ func (c *Conversion) isFormer(path string, claim ledger.Claim) bool {
 // by their SHA-256.
 func (c *Conversion) hashed(ctx context.Context, claim ledger.Claim) ([]names.File, error) {
 	unhashed := func(f names.File) bool { return f.SHA256 == "" }
-	if c.From.Weights == nil || claim.Weights == nil || slices.ContainsFunc(claim.Weights, unhashed) {
+	if claim.Weights == nil || slices.ContainsFunc(claim.Weights, unhashed) {
 		return nil, nil
 	}
-	weights, err := c.From.Weights(ctx)
+	weights, err := c.From.Source.Weights(ctx)
 	if err != nil || slices.ContainsFunc(weights, unhashed) {
 		return nil, err
 	}
@@ -121,10 +118,10 @@ func (c *Conversion) isUpdate(ctx context.Context, claim ledger.Claim) (bool, er
 		return false, nil
 	case claim.Commit == c.From.Commit || from == c.From.Repo:
 		return true, nil
-	case from == "" || c.From.Leads == nil:
+	case from == "":
 		return false, nil
 	}
-	name, err := c.From.Leads(ctx, from)
+	name, err := c.From.Source.NameNow(ctx, from)
 	return strings.EqualFold(name, c.From.Repo), err
 }
 

@@ -1,13 +1,11 @@
 package publish
 
 import (
-	"context"
 	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -31,41 +29,6 @@ type Conversion struct {
 	loaded   map[string]bool          // folders of which a loader reads every .safetensors file
 	sources  map[string][]int         // the weight files that each output is made from
 	former   map[string]plan.OutputID // what earlier programs called outputs, by their present path
-}
-
-// An Origin is what a run knows of its source.
-type Origin struct {
-	Repo   string // Hub repo that the weights come from; "" if it isn't known
-	Commit string // of Repo; "" if it isn't known
-	Local  bool   // only their SHA-256 pins the weights
-	// Leads is [hub.Client.Leads] of the source's Hub. Nil means that no Hub can be asked.
-	Leads func(ctx context.Context, repo string) (string, error)
-	// Weights returns the weight files with the SHA-256 of each, if it's known or can be computed.
-	// Nil means no file.
-	Weights func(ctx context.Context) ([]names.File, error)
-	// Content returns the SHA-256 of a file that the result copies from a local source, and "" for
-	// any other file, because a commit pins the files of a Hub. Nil means no file.
-	Content func(ctx context.Context, name string) (string, error)
-	// Had returns what pinned the content of a file of Repo at an earlier commit, and "" if the commit
-	// doesn't have it or isn't known. Nil means that no Hub can be asked.
-	Had func(ctx context.Context, commit, name string) (string, error)
-	// Made reports whether outputs are made of the source's weights. open opens them. Nil means
-	// that this can't be found out.
-	Made func(ctx context.Context, outputs []ledger.Output, open Opener) (bool, error)
-}
-
-// An Opener opens outputs for reading, and keeps at most pieces bytes of a repo's in memory.
-type Opener = func(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
-
-// OriginOf returns the origin of a repo's weights.
-func OriginOf(m *model.Model) Origin {
-	weights := func(context.Context) (list []names.File, err error) {
-		for _, f := range m.Files() {
-			list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
-		}
-		return list, nil
-	}
-	return Origin{Repo: m.ID, Commit: m.Commit, Leads: m.Leads, Had: m.Had, Weights: weights}
 }
 
 // NewConversion returns what a part of a plan makes of its source.

@@ -48,7 +48,7 @@ func TestFolderTakenOver(t *testing.T) {
 // useFolder opens a folder, if no one else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
-	f, err := publish.OpenFolder(t.Context(), root, stays, publish.NewConversion(p, publish.Origin{}, "part", false), 0o666)
+	f, err := publish.OpenFolder(t.Context(), root, stays, publish.NewConversion(p, publish.OriginOf(&model.Model{}), "part", false), 0o666)
 	if errors.Is(err, disk.ErrLocked) {
 		return
 	}
@@ -85,7 +85,7 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 		p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name})
 	}
 	p.Layout = catalog.Transformers
-	f, err := publish.OpenFolder(t.Context(), root, true, publish.NewConversion(p, publish.Origin{Repo: "org/a"}, "part", force), 0o666)
+	f, err := publish.OpenFolder(t.Context(), root, true, publish.NewConversion(p, publish.OriginOf(&model.Model{Origin: &model.Origin{Repo: "org/a"}}), "part", force), 0o666)
 	if err != nil {
 		return err
 	}

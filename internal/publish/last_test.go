@@ -34,7 +34,7 @@ func TestMainIsReadAgain(t *testing.T) {
 			world.Must(t, err)
 			push := &publish.Push{Hub: c, Repo: "me/target", Private: new(false)}
 			p := &plan.Plan{Config: "config.json", Layout: catalog.Transformers}
-			run := publish.NewConversion(p, publish.Origin{Repo: "org/a"}, "part", false)
+			run := publish.NewConversion(p, publish.OriginOf(&model.Model{Origin: &model.Origin{Repo: "org/a"}}), "part", false)
 			f, err := publish.OpenFolder(t.Context(), filepath.Join(t.TempDir(), "work"), false, run, 0o666)
 			world.Must(t, err)
 			defer f.Close(true)

@@ -79,8 +79,8 @@ func (p *Push) Lacks(ctx context.Context, repo string) bool {
 	return errors.Is(err, hub.ErrNotFound)
 }
 
-// Leads is [hub.Client.Leads] of the target's Hub.
-func (p *Push) Leads(ctx context.Context, repo string) (string, error) {
+// NameNow is [hub.Client.Leads] of the target's Hub.
+func (p *Push) NameNow(ctx context.Context, repo string) (string, error) {
 	if !p.Publishes() {
 		return "", nil
 	}

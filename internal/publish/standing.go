@@ -133,14 +133,14 @@ func (x *inspector) writable(ctx context.Context, name string, list []listed) (m
 		return made, nil
 	case base == names.Chart, reader.IsOpened(base), reader.IsLoaded(name) && path.Ext(base) == ".json":
 		return list, nil
-	case x.run.From.Had == nil: // no Hub knows what the source had
+	case x.run.From.Local: // no Hub knows what the source had
 		if reader.IsNotice(name) {
 			made = list
 		}
 		return made, nil
 	}
 	for _, f := range list {
-		pin, err := x.run.From.Had(ctx, f.commit, name)
+		pin, err := x.run.From.Source.HashAt(ctx, f.commit, name)
 		if err != nil {
 			return nil, err
 		}
@@ -164,9 +164,9 @@ func (x *inspector) isEqual(ctx context.Context, name string) (bool, error) {
 	if !written || name == names.Card || x.at.work {
 		return false, nil
 	}
-	if pin == "" && x.run.From.Content != nil {
+	if pin == "" {
 		var err error
-		if pin, err = x.run.From.Content(ctx, name); err != nil {
+		if pin, err = x.run.From.Source.Sum(ctx, name); err != nil {
 			return false, err
 		}
 	}

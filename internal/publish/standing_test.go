@@ -253,15 +253,7 @@ func (s site) of(files map[string]string) (*Conversion, place, fake) {
 	if s == single {
 		p.Layout = catalog.ComfyUI
 	}
-	from := Origin{Repo: "org/a", Commit: newest, Weights: func(context.Context) ([]names.File, error) {
-		return []names.File{{Path: "model.safetensors", Size: 1, SHA256: sumOf([]byte("weights"))}}, nil
-	}}
-	from.Leads = func(_ context.Context, repo string) (string, error) {
-		return map[string]string{"org/old": "org/a"}[repo], nil
-	}
-	from.Had = func(_ context.Context, commit, name string) (string, error) {
-		return map[string]string{before + "NOTICE": "x", before + "notes.txt": "y"}[commit+name], nil
-	}
+	from := Origin{Repo: "org/a", Commit: newest, Source: answers{local: s == local}}
 	if s == nameless || s == local {
 		from.Commit = ""
 	}
@@ -270,7 +262,6 @@ func (s site) of(files map[string]string) (*Conversion, place, fake) {
 	}
 	if s == local {
 		p.Copied[0].ETag, from.Local = "", true
-		from.Content = func(context.Context, string) (string, error) { return sumOf([]byte("local tokens")), nil }
 	}
 	c := NewConversion(p, from, "part", s == forcedRepo || s == forcedFolder)
 	c.Digest = ours
@@ -281,6 +272,30 @@ func (s site) of(files map[string]string) (*Conversion, place, fake) {
 	}
 	return c, at, f
 }
+
+// answers is the source of these runs.
+type answers struct{ local bool }
+
+func (answers) Weights(context.Context) ([]names.File, error) {
+	return []names.File{{Path: "model.safetensors", Size: 1, SHA256: sumOf([]byte("weights"))}}, nil
+}
+
+func (answers) NameNow(_ context.Context, repo string) (string, error) {
+	return map[string]string{"org/old": "org/a"}[repo], nil
+}
+
+func (answers) HashAt(_ context.Context, commit, name string) (string, error) {
+	return map[string]string{before + "NOTICE": "x", before + "notes.txt": "y"}[commit+name], nil
+}
+
+func (a answers) Sum(context.Context, string) (string, error) {
+	if a.local {
+		return sumOf([]byte("local tokens")), nil
+	}
+	return "", nil
+}
+
+func (answers) Made(context.Context, []ledger.Output, Opener) (bool, error) { return false, nil }
 
 // TestWhoseAFileIs: the rule of ownership, for a run that begins.
 func TestWhoseAFileIs(t *testing.T) {

@@ -160,7 +160,7 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				}
 				closed := there == "private" || there == "manual" && source.private == nil
 				refused := !source.open && there != "" && !closed
-				run := NewConversion(&plan.Plan{}, Origin{}, "", false)
+				run := NewConversion(&plan.Plan{}, OriginOf(&source.m), "", false)
 				_, err := push.Open(t.Context(), run, &source.m, nil)
 				_, _, status := push.State(t.Context(), run, &source.m)
 				for _, err := range []error{err, status} {
