@@ -217,7 +217,7 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 		s.say("%s", Unproved)
 	}
 	// what isn't published needn't be fetched twice: the conversion hashes these files, too
-	if src.proof != nil && (o.Push || src.model.Away == nil) {
+	if src.proof != nil && (o.Push || src.model.DecodedFrom == nil) {
 		s.say("comparing %s that %s decodes to with %s, by SHA-256",
 			human.Bytes(src.plan.SourceBytes()), src.model.ID, src.proven)
 		if err := src.proof(ctx, src.plan); err != nil {
@@ -249,15 +249,17 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 func carrying(c plan.Carried) (texts []string) {
 	copied := copiedPaths(c)
 	if n := len(copied); n > 0 {
-		texts = append(texts, fmt.Sprintf("%s of the folder unchanged: %s",
-			choose(n == 1, "copying 1 file", fmt.Sprintf("copying %d files", n)),
-			strings.Join(copied, ", ")))
+		texts = append(texts, fmt.Sprintf("copying %s of the folder unchanged: %s",
+			human.Count(n, "file"), strings.Join(copied, ", ")))
 	}
 	if n := len(c.Stay); n > 0 {
+		stay, them := human.Count(n, "file")+" stay", "them"
+		if n == 1 {
+			stay, them = "1 file stays", "it"
+		}
 		texts = append(texts, fmt.Sprintf("%s in the folder, because no reader of the model opens %s: "+
-			"%s (see plan; --include GLOB brings some)",
-			choose(n == 1, "1 file stays", fmt.Sprintf("%d files stay", n)),
-			choose(n == 1, "it", "them"), human.List(human.ByFolder(c.Stay, copied))))
+			"%s (see plan; --include GLOB brings some)", stay, them,
+			human.List(human.ByFolder(c.Stay, copied))))
 	}
 	return texts
 }

@@ -148,19 +148,14 @@ func (f Fit) question() (text string) {
 		return ""
 	case f.Sequences > 1:
 		text = fmt.Sprintf(" with %s sequences of %s of context", human.Grouped(f.Sequences),
-			tokens(f.Context))
+			human.Count(f.Context, "token"))
 	default:
-		text = fmt.Sprintf(" with %s of context", tokens(f.Context))
+		text = fmt.Sprintf(" with %s of context", human.Count(f.Context, "token"))
 	}
 	if f.Limit > 0 && f.Context > f.Limit {
 		text += fmt.Sprintf(" (the model's limit is %s)", human.Grouped(f.Limit))
 	}
 	return text
-}
-
-// tokens returns a number of tokens in words.
-func tokens(n int64) string {
-	return human.Grouped(n) + choose(n == 1, " token", " tokens")
 }
 
 // A Reader says whether a program loads the result.
@@ -238,9 +233,17 @@ func gain(p *plan.Plan, df11 int64, exact bool) string {
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
-	line := fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.KeptBytes(), " in BF16", ""),
-		choose(exact, "", "about "), human.Bytes(df11),
-		choose(p.HoldsParameters(), " for "+plan.OwnReader, ""), less)
+	before, after := human.Bytes(bf16), human.Bytes(df11)
+	if bf16 < p.KeptBytes() {
+		before += " in BF16"
+	}
+	if !exact {
+		after = "about " + after
+	}
+	if p.HoldsParameters() {
+		after += " for " + plan.OwnReader
+	}
+	line := fmt.Sprintf("%s → %s (%s)", before, after, less)
 	if p.Refused() != nil {
 		line += "; no known loader takes it"
 	}
@@ -291,9 +294,12 @@ func (f *Forecast) gpus(p *plan.Plan, q GPUQuestion, config []byte) []fits.Fit {
 
 // fit returns whether one form fits, and with how much context.
 func fit(ok bool, longest int64) string {
-	text := choose(ok, "fits", "doesn't fit")
+	text := "doesn't fit"
+	if ok {
+		text = "fits"
+	}
 	if longest > 0 {
-		text += fmt.Sprintf(" (at most %s of context)", tokens(longest))
+		text += fmt.Sprintf(" (at most %s of context)", human.Count(longest, "token"))
 	}
 	return text
 }
@@ -311,14 +317,6 @@ func whyPlain(t plan.Tensor, p *plan.Plan) string {
 		return "embedding, shared with the head: stored once, in BF16"
 	}
 	return "in no pattern of the dict"
-}
-
-// choose returns one of two values.
-func choose[T any](yes bool, ifYes, ifNo T) T {
-	if yes {
-		return ifYes
-	}
-	return ifNo
 }
 
 // cardWarnings says what the Hub wouldn't take of the source's card, and what becomes of it.

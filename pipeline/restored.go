@@ -92,7 +92,7 @@ func (s *session) arrange(ctx context.Context, o *opened, spec string,
 	o.model.Name += "-ComfyUI"
 	src, m, ok, err := model.OpenArranged(ctx, o.source, o.model, folder, opt)
 	switch {
-	case errors.Is(err, model.ErrAway):
+	case errors.Is(err, model.ErrRemoteWeights):
 		err = catalog.Refuse(downloadHint(spec, opt.Layout), "%s: %v", spec, err)
 	case err != nil:
 		err = fmt.Errorf("%s: %w", spec, err)
@@ -140,7 +140,7 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 			if errors.Is(err, errNoOriginal) { // a conversion has no --against
 				err = hint.On(err, hint.OldDF11)
 			}
-			return nil, awayHint(err, d, opt.Layout)
+			return nil, remoteHint(err, d, opt.Layout)
 		}
 		if o.refused != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", o.model.ID, o.refused), o.Close())
@@ -154,13 +154,13 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 		} else {
 			err = byManifest(err, d.Name)
 		}
-		return nil, awayHint(err, d, opt.Layout)
+		return nil, remoteHint(err, d, opt.Layout)
 	}
 	if opt.Layout.Single() {
 		m.Name += "-single"
 	}
 	if d.Local() == "" {
-		m.Away = d
+		m.DecodedFrom = d
 	}
 	proven := "what its manifest says of the original"
 	if o.source != nil {
@@ -182,7 +182,7 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 // describes. A mistake of the user's stays one.
 func byManifest(err error, df11 string) error {
 	isFault := model.SubjectOf(err) != ""
-	if err == nil || errors.Is(err, back.ErrAway) || wraps[*usage.Error](err) || !isFault && !wraps[*plan.RefusedError](err) {
+	if err == nil || errors.Is(err, back.ErrRemoteDF11) || wraps[*usage.Error](err) || !isFault && !wraps[*plan.RefusedError](err) {
 		return err
 	}
 	if !strings.Contains(err.Error(), names.Manifest) {
@@ -191,8 +191,8 @@ func byManifest(err error, df11 string) error {
 	return hint.On(err, hint.WrongDF11.With("model", human.ShellWord(df11)))
 }
 
-// awayHint says how to go on without the original, if the DF11 model alone is enough for that.
-func awayHint(err error, d *model.DF11, layout catalog.Layout) error {
+// remoteHint says how to go on without the original, if the DF11 model alone is enough for that.
+func remoteHint(err error, d *model.DF11, layout catalog.Layout) error {
 	if d.Local() != "" || d.Manifest == nil {
 		return err
 	}

@@ -25,17 +25,6 @@ type usageError = usage.Error
 
 func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
 
-// wraps reports whether err wraps a T.
-func wraps[T error](err error) bool {
-	_, ok := errors.AsType[T](err)
-	return ok
-}
-
-// is returns a function that reports whether an error wraps the sentinel.
-func is(sentinel error) func(error) bool {
-	return func(err error) bool { return errors.Is(err, sentinel) }
-}
-
 // kind is a kind of error: its name in JSON and in docs/troubleshooting.md, and its exit code.
 type kind struct {
 	name string
@@ -46,15 +35,15 @@ type kind struct {
 // before those of package pipeline.
 var ownKinds = []struct {
 	kind
-	is   func(error) bool
+	err  error
 	hint hint.Hint
 }{
-	{kind{"interrupted", exitInterrupted}, is(errInterrupted), hint.Hint{}},
-	{kind{"output", exitError}, wraps[outputError], hint.Hint{}},
-	{kind{"files_differ", exitFiles}, wraps[besideError], hint.Hint{}},
-	{kind{"conflict", exitError}, is(errForeign), hint.ListConflict},
-	{kind{"unexpected", exitError}, is(errUnexpected), hint.Unexpected},
-	{kind{"not_current", exitError}, is(errNotCurrent), hint.Hint{}},
+	{kind{"interrupted", exitInterrupted}, errInterrupted, hint.Hint{}},
+	{kind{"output", exitError}, errOutput, hint.Hint{}},
+	{kind{"files_differ", exitFiles}, errFilesDiffer, hint.Hint{}},
+	{kind{"conflict", exitError}, errForeign, hint.ListConflict},
+	{kind{"unexpected", exitError}, errUnexpected, hint.Unexpected},
+	{kind{"not_current", exitError}, errNotCurrent, hint.Hint{}},
 }
 
 // exits has the exit codes of the kinds of package pipeline; that of all others is exitError.
@@ -76,7 +65,7 @@ var exits = map[pipeline.Kind]int{
 // kindOf returns the kind of an error.
 func kindOf(err error) kind {
 	for _, k := range ownKinds {
-		if k.is(err) {
+		if errors.Is(err, k.err) {
 			return k.kind
 		}
 	}
@@ -119,7 +108,7 @@ func hintOf(err error) string {
 		return e.hint.String()
 	}
 	for _, k := range ownKinds {
-		if k.is(err) {
+		if errors.Is(err, k.err) {
 			return k.hint.String()
 		}
 	}

@@ -36,7 +36,7 @@ func run(args []string, stdout, stderr *os.File) int {
 func execute(ctx context.Context, u *ui, args []string) int {
 	root := rootCommand(u, args)
 	c, err := root.ExecuteContextC(ctx)
-	if wraps[usageError](err) {
+	if _, wrong := errors.AsType[usageError](err); wrong {
 		parseGlobal(root, args)
 	}
 	u.command = cmp.Or(u.command, commandName(c))

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -22,7 +24,7 @@ func (r *results) Write(b []byte) (int, error) {
 	n := len(b)
 	_, err := io.WriteString(r.to, human.Printable(string(b)))
 	if err != nil {
-		err = outputError{err}
+		err = fmt.Errorf("%w: %s", errOutput, err)
 		r.err, n = cmp.Or(r.err, err), 0
 	}
 	return n, err
@@ -37,8 +39,6 @@ func (r *results) width() int {
 	return width
 }
 
-// outputError reports that a result couldn't be printed. It doesn't unwrap to its cause, because
-// hints about full disks don't fit it.
-type outputError struct{ cause error }
-
-func (e outputError) Error() string { return "write to standard output: " + e.cause.Error() }
+// errOutput says that a result couldn't be printed. It comes with the text of its cause, and doesn't
+// wrap that, because hints about full disks don't fit it.
+var errOutput = errors.New("write to standard output")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -36,7 +37,7 @@ func TestPart(t *testing.T) {
 			t.Setenv(name, tc.env[name])
 		}
 		got, err := (&partFlags{which: tc.which}).part()
-		if got != tc.want || (err != nil) != (tc.want == spans.Part{}) || err != nil && !wraps[usageError](err) {
+		if _, refused := errors.AsType[usageError](err); got != tc.want || refused != (tc.want == spans.Part{}) || !refused && err != nil {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
 		}
 	}

@@ -162,7 +162,7 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if f == nil {
 		return exitOK
 	}
-	if !wraps[printedError](err) || u.jsonLog() {
+	if _, printed := errors.AsType[printedError](err); !printed || u.jsonLog() {
 		u.complain("", f)
 	}
 	return f.exit

@@ -128,6 +128,9 @@ func (v *verification) verdict() string {
 // notOnMain describes an original whose files differ from main's, when the model itself chose it.
 const notOnMain = "an older or unmerged commit"
 
+// errFilesDiffer is what a besideError wraps.
+var errFilesDiffer = errors.New("other files differ")
+
 // besideError lists the files next to the weights that differ from the original's, or from the
 // manifest if no one names the original. It always names those that a program runs or opens. It ends a
 // verification with --strict-files.
@@ -139,6 +142,8 @@ type besideError struct {
 func besideOf(r *pipeline.VerifyReport) besideError {
 	return besideError{r.Beside, choose(r.Against == "", "the manifest", "the original")}
 }
+
+func (besideError) Unwrap() error { return errFilesDiffer }
 
 func (e besideError) Error() string {
 	const most = 20 // for people; --json has all

@@ -15,8 +15,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// ErrAway says that a model must be on this machine to be converted without its original.
-var ErrAway = errors.New("a DF11 model must be on this machine to become another layout without its original")
+// ErrRemoteDF11 says that a DF11 model is in a repo, and can't be converted from there without its
+// original.
+var ErrRemoteDF11 = errors.New("a DF11 model must be on this machine to become another layout without its original")
 
 // Original opens the original of a DF11 model as a source whose weights are decoded as they're read.
 // With an original in the pair, everything else comes from that, and the source takes its place.
@@ -27,7 +28,7 @@ var ErrAway = errors.New("a DF11 model must be on this machine to become another
 func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src model.Source,
 	m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {
 	if p.Model == nil && p.DF11.Local() == "" {
-		return nil, nil, nil, ErrAway
+		return nil, nil, nil, ErrRemoteDF11
 	}
 	files, r, err := p.Rebuilder(workers, new(progress.Counters))
 	if err == nil && p.Model == nil {

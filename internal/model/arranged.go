@@ -120,7 +120,7 @@ func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool
 			from, n := at[p.Tensor.Name], p.Tensor.NBytes()/p.Of
 			file := src.Local(from.file)
 			if file == nil {
-				return nil, nil, true, ErrAway
+				return nil, nil, true, ErrRemoteWeights
 			}
 			sections = append(sections, io.NewSectionReader(file, from.begin+(p.Part-1)*n, n))
 		}
@@ -128,6 +128,6 @@ func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool
 	return streams.Join(sections...).Section(), h, true, nil
 }
 
-// ErrAway says that a source can't be read in another order, because its weights would have to be
-// fetched.
-var ErrAway = errors.New("its weights must be on this machine to be arranged for ComfyUI")
+// ErrRemoteWeights says that a source can't be read in another order, because its weights would have
+// to be fetched.
+var ErrRemoteWeights = errors.New("its weights must be on this machine to be arranged for ComfyUI")

@@ -57,8 +57,8 @@ type Model struct {
 	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that Prove
 	// has compared a local one with. Otherwise, it's nil.
 	Origin *Origin
-	// Away is the DF11 repo that the weights are decoded from, or nil.
-	Away *DF11
+	// DecodedFrom is the DF11 repo that the weights are decoded from, or nil.
+	DecodedFrom *DF11
 	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".
 	Private     bool
 	Gated       string

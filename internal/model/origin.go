@@ -58,8 +58,8 @@ func (m *Model) Closed() string {
 	switch o := m.Origin; {
 	case o == nil:
 		return "the source is local, so there is no owner to ask"
-	case m.Away != nil && !m.Away.Open:
-		return "the Hub doesn't say clearly that everyone may read " + m.Away.Name
+	case m.DecodedFrom != nil && !m.DecodedFrom.Open:
+		return "the Hub doesn't say clearly that everyone may read " + m.DecodedFrom.Name
 	case o.Open:
 		return ""
 	case m.Private:
