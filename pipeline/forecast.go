@@ -13,7 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -52,8 +54,10 @@ type Forecast struct {
 	Picture  string   `json:"picture"` // both sizes, for a page
 	// Published lists DF11 repos of the model, by their cards.
 	Published []string `json:"published,omitempty"`
-	Copied    []string `json:"copied"`         // files that come along unchanged
-	Left      []string `json:"left,omitempty"` // files of a folder that stay there
+	// ResultFiles lists all files of the result, by path.
+	ResultFiles []ResultFile `json:"files"`
+	Copied      []string     `json:"copied"`         // files that come along unchanged
+	Left        []string     `json:"left,omitempty"` // files of a folder that stay there
 	// Official is what For: "dfloat11" would make, if that differs and the official loader may load it.
 	Official *Alternative `json:"for_dfloat11,omitempty"`
 	// Differences says where the result differs from the official route, and why.
@@ -85,6 +89,17 @@ type PlainTensor struct {
 	Why   string  `json:"why"`
 }
 
+// A ResultFile is a file that a conversion makes.
+type ResultFile struct {
+	Path string `json:"path"`
+	// Kind is "weights", "copied" (unchanged from the source), "written" (by the conversion), or "hub"
+	// (written by the Hub into a new repo, and not into a folder).
+	Kind string `json:"kind"`
+	// Bytes is the file's size: estimated for weights, unless Estimate.Exact is set. It's nil if no
+	// one knows it before the file is written.
+	Bytes *int64 `json:"bytes,omitempty"`
+}
+
 // An Estimate is the size of the result, estimated from samples of the weights.
 type Estimate struct {
 	OutputBytes  int64 `json:"output_bytes"`  // all output files with their headers
@@ -99,7 +114,8 @@ type Estimate struct {
 // Needs are what a conversion takes: transfers, as far as the result's size is known, and bounds on
 // disk and memory, in bytes.
 type Needs struct {
-	// Download is 0 for a local source. Upload assumes a push.
+	// Download is 0 for a local source. Upload assumes a push. It adds up the files whose size is
+	// known or estimated; the card, its picture, and the manifest aren't among them.
 	Download int64 `json:"download_bytes"`
 	Upload   int64 `json:"upload_bytes"`
 	// Disk bounds a conversion into a folder, including the folder's files. DiskPush bounds one
@@ -176,13 +192,19 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 		PatternDict: json.RawMessage(p.PatternDict.JSON("", "")), Files: len(p.OutputFiles),
 		Estimate: Estimate{OutputBytes: size.OutputBytes, SampledBytes: size.SampledBytes,
 			Exact: size.Exact, AliasBytes: size.AliasBytes, EmptyBits: size.EmptyBits},
-		Needs: Needs(needs), Plain: []PlainTensor{}, PlainBytes: p.PlainBytes(),
+		Needs: newNeeds(&needs), Plain: []PlainTensor{}, PlainBytes: p.PlainBytes(),
 		Official: o.official, Differences: p.Differences, Warnings: slices.Clone(p.Warnings),
 	}
 	for _, r := range p.Readers {
 		f.Readers = append(f.Readers, Reader{r.Name, r.Version, string(r.Loads), r.Why})
 	}
 	f.Copied, f.Left = copiedPaths(p.Carried), p.Stay
+	f.ResultFiles = resultFiles(o.model, p, size.Files)
+	for _, x := range f.ResultFiles {
+		if x.Bytes != nil {
+			f.Needs.Upload += *x.Bytes
+		}
+	}
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
 		e := size.Units[i]
@@ -223,6 +245,49 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	}
 	f.Gain, f.Picture = f.gain(p), f.picture(p)
 	return f
+}
+
+// resultFiles lists the files of a result. sizes are those of the weight files in the plan's order.
+func resultFiles(m *model.Model, p *plan.Plan, sizes []int64) (list []ResultFile) {
+	add := func(path, kind string, nBytes int64) {
+		list = append(list, ResultFile{path, kind, &nBytes})
+	}
+	for i, o := range p.OutputFiles {
+		add(o.Path, "weights", sizes[i])
+	}
+	for _, c := range budget.CarriedFiles(p) {
+		add(c.Path, "copied", c.Size)
+	}
+	for _, path := range p.SideFiles() {
+		if b := madeOfPlan(m, p, path); b != nil {
+			add(path, "written", int64(len(b)))
+		} else {
+			list = append(list, ResultFile{Path: path, Kind: "written"})
+		}
+	}
+	if !slices.ContainsFunc(list, func(f ResultFile) bool { return f.Path == names.Attributes }) {
+		list = append(list, ResultFile{Path: names.Attributes, Kind: "hub"})
+	}
+	slices.SortFunc(list, func(a, b ResultFile) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// madeOfPlan returns a side file that depends on the plan alone, and nil for any other.
+func madeOfPlan(m *model.Model, p *plan.Plan, path string) []byte {
+	switch path {
+	case p.RemainderIndex:
+		return metadata.RemainderIndex(p)
+	case p.ConfigPath():
+		b, _ := metadata.Config(p, p.Version(), m.Listing.Config) // convert has the error
+		return b
+	}
+	return nil
+}
+
+// newNeeds returns the needs of a conversion without the upload.
+func newNeeds(n *budget.Needs) Needs {
+	return Needs{Download: n.Download, Disk: n.Disk, DiskPush: n.DiskPush, DiskLeast: n.DiskLeast,
+		DiskFolderLeast: n.DiskFolderLeast, DiskFolderFree: n.DiskFolderFree, Memory: n.Memory}
 }
 
 // gain returns, in one line, how much smaller than BF16 the df11 bytes are, and what stays BF16.

@@ -63,15 +63,13 @@ func (f *forecast) print(w io.Writer, width int) {
 		count(f.SourceFiles, "file"))
 	t.row("write", "%s in %s (%s)", human.Bytes(f.Estimate.OutputBytes),
 		count(f.Files, "file"), f.basis())
+	t.row("also write", "%s", f.sideFiles())
 	for _, g := range f.GPUs {
 		t.row("GPU", "%s (10%% kept free)", g)
 	}
-	t.row("disk", "into a folder: %s must be free, result included; %s at most gets used; "+
-		"temporary files need --disk at least %s", human.BytesUp(f.Needs.DiskFolderFree),
-		human.BytesUp(f.Needs.Disk), human.BytesUp(f.Needs.DiskFolderLeast))
-	t.row("disk", "with --push alone: %s must be free; %s at most gets used; temporary files need "+
-		"--disk at least %s", human.BytesUp(f.Needs.DiskLeast), human.BytesUp(f.Needs.DiskPush),
-		human.BytesUp(f.Needs.DiskLeast))
+	t.row("disk", "into a folder, result included: %s", diskNeeds(f.Needs.DiskFolderFree, f.Needs.Disk,
+		f.Needs.DiskFolderLeast))
+	t.row("disk", "with --push alone: %s", diskNeeds(f.Needs.DiskLeast, f.Needs.DiskPush, f.Needs.DiskLeast))
 	if !f.Local { // printRemarks lists them all
 		t.row("copied", "%s", human.List(f.Copied))
 	}
@@ -79,11 +77,40 @@ func (f *forecast) print(w io.Writer, width int) {
 		t.row("left out", "%s: %s", count(n, "tensor"), human.List(human.ByModule(f.LeftOut)))
 	}
 	t.row("memory", "at most %s", human.Bytes(f.Needs.Memory))
-	t.row("upload", "%s with --push", human.Bytes(f.Needs.Upload))
+	t.row("upload", "%s with --push, besides the files of unknown size", human.Bytes(f.Needs.Upload))
 	t.Flush()
 	f.printUnits(w, width)
 	f.printPlain(w)
 	f.printRemarks(w, width)
+}
+
+// diskNeeds says how much of the disk must be free, how much a run takes if it has more, and the
+// smallest limit for the files that don't stay, if there are any.
+func diskNeeds(free, most, least int64) string {
+	text := fmt.Sprintf("%s must be free; %s at most gets used", human.BytesUp(free), human.BytesUp(most))
+	if least > 0 {
+		text += "; --disk at least " + human.BytesUp(least)
+	}
+	return text
+}
+
+// sideFiles names the files that the conversion or the Hub writes next to the weights, with the sizes
+// that are known.
+func (f *forecast) sideFiles() string {
+	var known, unknown, hub []string
+	for _, x := range f.ResultFiles {
+		switch {
+		case x.Kind == "hub":
+			hub = append(hub, x.Path)
+		case x.Kind == "written" && x.Bytes != nil:
+			known = append(known, fmt.Sprintf("%s (%s)", x.Path, human.Bytes(*x.Bytes)))
+		case x.Kind == "written":
+			unknown = append(unknown, x.Path)
+		}
+	}
+	return fmt.Sprintf("%s; %s, whose sizes no one knows before they're written; with --push, the "+
+		"Hub adds %s to a new repo", strings.Join(known, ", "), strings.Join(unknown, ", "),
+		strings.Join(hub, ", "))
 }
 
 // alike groups elements with the same key, in the order of their first ones.

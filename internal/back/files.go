@@ -308,8 +308,7 @@ func (c *Checker) wanted(original plan.Carried) (wanted map[string]plan.File, ma
 				ETag: hex.EncodeToString(sum[:])}
 		}
 	}
-	if slices.ContainsFunc(original.Copied,
-		func(f plan.File) bool { return f.Path == names.Chart }) {
+	if !original.HasChart() {
 		unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == names.Chart })
 	}
 	p, version := plan.Plan{Layout: c.Layout(), PatternDict: c.DF11.Dict}, plan.FormatVersion

@@ -9,13 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Needs is what a conversion takes: transfers, as far as the output's size is known, and bounds on
-// disk and memory.
+// Needs is what a conversion takes: the download, and bounds on disk and memory.
 type Needs struct {
-	// Download and Upload are bytes that cross the network. Download is 0 for a local source.
-	// Upload assumes a push.
-	Download int64
-	Upload   int64
+	Download int64 // 0 for a local source
 	// Disk bounds a conversion into a folder, including the folder's files. DiskPush bounds one
 	// with only --push, if the Hub copies no file from repo to repo itself. Both take the sizes of
 	// finished files from the estimate.
@@ -50,7 +46,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		return Needs{}, err
 	}
 	carried := PeakCopies(p, 0, math.MaxInt)
-	n := Needs{Upload: e.OutputBytes + carried}
+	n := Needs{}
 	if !m.Local {
 		n.Download = p.SourceBytes() + carried
 	}

@@ -32,7 +32,7 @@ func (r *result) card() ([]byte, error) {
 	if in.Repo != "" {
 		in.Name = path.Base(in.Repo)
 	}
-	if r.hasChart() {
+	if r.Plan.HasChart() {
 		in.Image = names.Chart
 	}
 	return metadata.Card(in)

@@ -12,7 +12,7 @@ import (
 // chart draws sizes and exponents for the model card, from the units of the manifest. It returns nil
 // if the result gets no chart.
 func (r *result) chart() ([]byte, error) {
-	if !r.hasChart() {
+	if !r.Plan.HasChart() {
 		return nil, nil
 	}
 	x := &describe.Report{BF16Bytes: r.report.Sizes.BF16, DF11Bytes: r.report.Sizes.DF11}

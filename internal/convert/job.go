@@ -10,7 +10,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -106,11 +105,4 @@ func (j *job) config() ([]byte, error) {
 		return nil, err
 	}
 	return config, forward.CheckConfig(config, j.Plan)
-}
-
-// hasChart reports whether the result gets a chart. It doesn't if the source has a file of that
-// name.
-func (j *job) hasChart() bool {
-	return !slices.ContainsFunc(j.Plan.Copied,
-		func(f plan.File) bool { return f.Path == names.Chart })
 }

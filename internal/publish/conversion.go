@@ -6,7 +6,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
@@ -41,11 +40,8 @@ func NewConversion(p *plan.Plan, from Origin, part string, force bool) *Conversi
 	for _, f := range p.OutputFiles {
 		c.files[f.Path] = ""
 	}
-	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), names.Card, names.Chart,
-		names.Manifest} {
-		if name != "" {
-			c.files[name] = ""
-		}
+	for _, name := range p.SideFiles() {
+		c.files[name] = ""
 	}
 	for _, f := range slices.Concat(p.Copied, p.Components) {
 		if f.Path != p.ConfigPath() {
