@@ -65,11 +65,8 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 			return err
 		}
 		defer d.conns.Release(1)
-		missing := len(seg.space())
 		tries++
 		err = d.fetchOnce(ctx, r, loc, off, seg, tries <= maxSwitches)
-		got := missing - len(seg.space())
-		wire.ErrorOf(err).Progress = got >= min(minProgress, missing) && got > 0
 		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) ||
 			errors.Is(err, wire.ErrNotHub) {
 			loc.replace(ctx, nil)
@@ -109,7 +106,10 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	err = seg.readFrom(resp.Body, func(n int) { d.peers.brought(lap, n) })
 	d.peers.end(lap)
 	if err != nil {
-		return d.t.Failure(&try, resp.Request.URL, err)
+		broken := d.t.Failure(&try, resp.Request.URL, err)
+		missing, got := end-begin, end-begin-int64(len(seg.space()))
+		broken.Progress = got >= min(minProgress, missing) && got > 0
+		return broken
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,23 @@ func TestProgressResetsTheCount(t *testing.T) {
 		if err := streamAll(t, c, h); (err == nil) != (brings == minProgress) || err != nil && !errors.Is(err, syscall.ECONNRESET) || h.nGets() > most {
 			t.Errorf("%d bytes at a time: %d gets, %v", brings, h.nGets(), err)
 		}
+	}
+}
+
+// TestCauseIsNotOurs checks that a read which ends because another request failed leaves the error
+// of that request as it is: all reads of a run share it.
+func TestCauseIsNotOurs(t *testing.T) {
+	h := newFileHub(t, 3000)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := &wire.Error{Op: "read another file", Progress: true}
+	h.fault = onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
+		cancel(cause)
+		return reply(r, 302, "", "Location: "+r.URL.String()), nil
+	})
+	c, _ := testClient(t, h)
+	_, err := c.ReadRange(ctx, FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: 3000}, 0, 3000)
+	if !errors.Is(err, cause) || !cause.Progress {
+		t.Errorf("%v; progress %t", err, cause.Progress)
 	}
 }
 
