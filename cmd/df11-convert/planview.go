@@ -5,7 +5,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -58,7 +57,7 @@ func (f *forecast) print(w io.Writer, width int) {
 			human.List(f.Published))
 	}
 	t.row("layout", "%s", f.Layout)
-	t.row("pattern dict", "%s", strings.TrimSpace(f.Entry+" "+f.Provenance))
+	t.row("pattern dict", "%s", dictOrigin(f.Entry, f.Provenance))
 	t.row("read", "%s in %s", human.Bytes(f.Bytes),
 		count(f.SourceFiles, "file"))
 	t.row("write", "%s in %s (%s)", human.Bytes(f.Estimate.OutputBytes),

@@ -104,3 +104,20 @@ func transform[T, U any](list []T, of func(T) U) []U {
 	}
 	return made
 }
+
+// dictOrigin says where a plan's pattern dict comes from: which entry of the catalog it is, if any,
+// and what that entry was taken from.
+func dictOrigin(entry, provenance string) string {
+	kind, detail, _ := strings.Cut(provenance, ":")
+	switch {
+	case kind == "given":
+		return "from --pattern-dict"
+	case detail == "":
+		return "derived from the names and shapes of the model's tensors"
+	case kind == "extended":
+		return entry + ", from ComfyUI-DFloat11-Extended"
+	case kind == "derived":
+		return entry + ", from the source code of the class"
+	}
+	return entry + ", from " + detail
+}

@@ -131,7 +131,8 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 func TestCardGolden(t *testing.T) {
 	comfy := diffusersCard(t)
 	comfy.Component, comfy.Plan.Layout, comfy.Plan.OutputFiles = "", catalog.ComfyUI, []plan.OutputFile{{Path: "flux1-dev-DF11.safetensors"}}
-	comfy.Plan.Readers = []plan.Reader{{Name: plan.ComfyReader, Version: "2026", Loads: plan.Loads}, {Name: "dfloat11", Loads: plan.Refuses}}
+	comfy.Plan.Readers = []plan.Reader{{Name: plan.ComfyReader, Version: "6073936", Loads: plan.Loads}, {Name: "dfloat11", Loads: plan.Refuses}}
+	comfy.Plan.Provenance = "extended:6073936ac7d5473419a564eecfa87f38ac421987"
 	comfy.Plan.Loader = catalog.Loader{Caveat: "the node's author says that something is off"}
 	part := diffusersCard(t) // a transformer without its pipeline
 	part.Component, part.Pipeline = "", ""
@@ -144,6 +145,18 @@ func TestCardGolden(t *testing.T) {
 		golden(t, name, got)
 		if bytes.Contains(got, []byte("\n\n\n")) || bytes.Contains(got, []byte("<no value>")) {
 			t.Errorf("%s: loose ends", name)
+		}
+	}
+}
+
+// TestEveryOriginIsSaid checks that cards say in words where the dict of each entry of the catalog
+// comes from.
+func TestEveryOriginIsSaid(t *testing.T) {
+	in := llamaCard(t)
+	for _, e := range catalog.All() {
+		in.Plan.Provenance = e.Provenance
+		if said := in.Origin(); strings.Contains(said, "`") || strings.Contains(said, "extended:") {
+			t.Errorf("%s: the list of compressed modules %s", e.ID, said)
 		}
 	}
 }

@@ -263,11 +263,15 @@ func (in CardInput) OthersUntested() []plan.Reader {
 // Origin returns a phrase that says where the list of compressed modules comes from.
 func (in CardInput) Origin() string {
 	kind, detail, _ := strings.Cut(in.Plan.Provenance, ":")
+	from, note, _ := strings.Cut(detail, " ") // such as "(as transcribed by df11pack)"
 	switch {
 	case in.Plan.Derived():
 		return "was derived from the tensor names and shapes of this model; no release by the authors of DFloat11 confirms it"
 	case kind == "published":
-		return "is that of the published " + modelLink(detail)
+		return strings.TrimSpace("is that of the published " + modelLink(from) + " " + note)
+	case kind == "extended":
+		return strings.TrimSpace("is that of [" + plan.ComfyReader + "](https://github.com/mingyi456/" +
+			plan.ComfyReader + "/tree/" + from + ") " + note)
 	case kind == "given":
 		return "was given on the command line"
 	case kind == "derived":

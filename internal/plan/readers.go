@@ -40,6 +40,8 @@ const (
 // A program is a reader as a plan sees it. A new reader is one more entry of programs, and its results
 // in the catalog's tried.txt.
 type program struct {
+	// name and version are those of the program as it was tried; a program without versions has the
+	// beginning of a commit
 	name, version string
 	// opens says why the program opens no output of a layout, or returns ""
 	opens func(catalog.Layout) string
@@ -56,7 +58,7 @@ type program struct {
 // programs are the readers that plans know (docs/format.md §13, §14, §17).
 var programs = []program{
 	{OfficialReader, "0.5.0", libraryOpens, officialFills, officialBuilds, officialLoads, false},
-	{ComfyReader, "2026", comfyOpens, comfyFills, comfyBuilds, comfyLoads, false},
+	{ComfyReader, "6073936", comfyOpens, comfyFills, comfyBuilds, comfyLoads, false},
 	{OwnReader, "1", libraryOpens, classFills, ownBuilds, ownLoads, true},
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestForeignNames checks that names of another class than the source states can be planned, but
@@ -277,6 +278,17 @@ func TestUntriedIsNeverNo(t *testing.T) {
 			if got := tiny.verdict(OfficialReader); isUntried && got == Refuses || slices.Contains(results, "equal") && got != Loads {
 				t.Errorf("%s %s, saved by %s: %v says %s", row.Class, row.ModelType, version, results, got)
 			}
+		}
+	}
+}
+
+// TestNodeVersion checks that the version of ComfyUI's node is the commit at which the catalog's
+// comfy.txt tried it.
+func TestNodeVersion(t *testing.T) {
+	tried := world.Read(t, "../catalog/comfy.txt")
+	for _, p := range programs {
+		if p.name == ComfyReader && !bytes.Contains(tried, []byte(p.name+" at "+p.version)) {
+			t.Errorf("%s %s isn't what comfy.txt tried", p.name, p.version)
 		}
 	}
 }
