@@ -18,7 +18,10 @@ import (
 const (
 	signatureField = "&X-Amz-Signature="
 	maxSinglePut   = 5 << 30 // S3's limit for one PUT
-	putPiece       = 1 << 20 // bytes of a single PUT that are read and stored at a time
+	// how long links are valid, as seen at the Hub: of downloads, and of uploads
+	downloadTTL, uploadTTL = time.Hour, 15 * time.Minute
+	amzDate                = "20060102T150405Z"
+	putPiece               = 1 << 20 // bytes of a single PUT that are read and stored at a time
 )
 
 // signDownload returns the URL to fetch a large file from.
@@ -33,9 +36,13 @@ func (s *Server) signDownload(sha, file string) string {
 // sign returns an S3-style URL for one method, different each time. The signature covers path and
 // query as written, so a client that decodes and encodes them again breaks it.
 func (s *Server) sign(method, p, query string) string {
+	ttl := uploadTTL
+	if method == http.MethodGet {
+		ttl = downloadTTL
+	}
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + s.cfg.clock().UTC().Format("20060102T150405Z") + fmt.Sprintf(
-		"&X-Amz-Expires=900&X-Amz-Security-Token=%d", s.links.Add(1)) +
+		"&X-Amz-Date=" + s.cfg.clock().UTC().Format(amzDate) + fmt.Sprintf(
+		"&X-Amz-Expires=%d&X-Amz-Security-Token=%d", int(ttl.Seconds()), s.links.Add(1)) +
 		"&X-Amz-SignedHeaders=host&" + query
 	return s.CDNURL + p + "?" + q + signatureField + s.mac(method, p, q)
 }
@@ -66,6 +73,8 @@ func (s cdn) checkURL(r *http.Request) error {
 	case r.Header.Get("Authorization") != "":
 		return failStorage(http.StatusBadRequest, "InvalidArgument",
 			"Only one auth mechanism allowed")
+	case s.isOver(r.URL.Query()):
+		return errExpired
 	}
 	if s.cfg.linksForOnce {
 		if _, used := s.used.LoadOrStore(got, true); used {
@@ -73,6 +82,14 @@ func (s cdn) checkURL(r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// isOver reports whether the time of a signed URL is over.
+func (s cdn) isOver(q url.Values) bool {
+	signed, err := time.Parse(amzDate, q.Get("X-Amz-Date"))
+	seconds, secondsErr := strconv.Atoi(q.Get("X-Amz-Expires"))
+	return err != nil || secondsErr != nil ||
+		s.cfg.clock().After(signed.Add(time.Duration(seconds)*time.Second))
 }
 
 // failStorage is a refusal by the storage host, in XML.

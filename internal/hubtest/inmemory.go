@@ -24,7 +24,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, end := io.Pipe()
 	stop := context.AfterFunc(s.serving, func() {
 		cancel(syscall.ECONNRESET)
-		_ = body.CloseWithError(syscall.ECONNRESET)
+		_ = end.CloseWithError(syscall.ECONNRESET)
 	})
 	a := &response{head: r.Method == http.MethodHead, begun: make(chan struct{}), header: http.Header{},
 		body: end}

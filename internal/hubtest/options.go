@@ -80,7 +80,8 @@ func (c *config) limit(r *Rule) int64 { return cmp.Or(c.limits[r], r.Limit) }
 // WithPageSize sets the number of tree entries and commits on a page (default 1000).
 func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 
-// WithLinksForOnce makes each signed URL serve one request. Without this option, URLs never expire.
+// WithLinksForOnce makes each signed URL serve one request. Without this option, a URL serves any
+// number until its time is over.
 func WithLinksForOnce() Option { return func(c *config) { c.linksForOnce = true } }
 
 // WithLinkSpeed limits all answers together to down bytes per second and all request bodies
