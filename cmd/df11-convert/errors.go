@@ -77,35 +77,24 @@ func kindOf(err error) kind {
 // A listedError is an error about a list's model, with a hint for people who write lists.
 type listedError struct {
 	error
-	hint hint.Hint
+	hint string
 }
 
 func (e listedError) Unwrap() error { return e.error }
 
-// hintsInLists has the hints that name flags of a single model, or --force for it, and what to do in a
-// list instead.
-var hintsInLists = []struct{ one, list hint.Hint }{
-	{hint.Conflict, hint.ListConflict}, {hint.Stays, hint.ListStays},
-	{hint.SourceIsTarget, hint.ListTarget}, {hint.Namespace, hint.ListNamespace},
-	{hint.Quota, hint.ListQuota}, {hint.Visibility, hint.ListVisibility},
-	{hint.Newer, hint.NewerManifest},
-}
-
 // inList returns an error about a list's model, with a hint that can be followed there.
 func inList(err error) error {
-	for _, h := range hintsInLists {
-		if err != nil && h.one.Is(hintOf(err)) {
-			return listedError{err, h.list}
-		}
+	if err == nil {
+		return nil
 	}
-	return err
+	return listedError{err, hint.ForList(hintOf(err))}
 }
 
 // hintOf returns what you can do about an error, or "". Package pipeline knows it, but for the kinds of
 // the command line's own.
 func hintOf(err error) string {
 	if e, ok := errors.AsType[listedError](err); ok {
-		return e.hint.String()
+		return e.hint
 	}
 	for _, k := range ownKinds {
 		if errors.Is(err, k.err) {

@@ -111,6 +111,12 @@ func (h *helped) closed(repo string) {
 	h.hub.Configure(repo, hubtest.Gated("auto"))
 }
 
+// listed adds org/odd to the Hub, and writes a list of it.
+func (h *helped) listed(files map[string][]byte) {
+	h.hub.AddRepo("org/odd", files)
+	h.write("list.yaml", "models: [org/odd]")
+}
+
 // answers makes the Hub answer the next request in this way; two with 200, which count as passing.
 func (h *helped) answers(kind string, status int, body string) {
 	times := 1
@@ -265,5 +271,65 @@ func (m *mishap) check(t *testing.T, next map[string][]string) {
 	default:
 		t.Logf("then: %s (%s)", after.Error.Message, after.Error.Hint)
 		next[m.cause.Cause] = append(next[m.cause.Cause], causeOf(after.Error.Hint))
+	}
+}
+
+// TestHintsOfLists walks the table for both commands that read a list. What they would say in a row's
+// place names only flags that they have. A row whose flags they lack must be one that no list of models
+// on the Hub leads to.
+func TestHintsOfLists(t *testing.T) {
+	elsewhere := map[string][]hint.Hint{
+		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.OwnInput, hint.Occupied, hint.RepoName},
+		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo},
+		"verify and decode": {hint.NoOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate,
+			hint.ByManifest, hint.FolderHasOne},
+		"plan":   {hint.CardUnit, hint.NeedsCard},
+		"kernel": {hint.KernelFile},
+	}
+	// what status doesn't ask for
+	ofRuns := []hint.Hint{hint.DiskBudget, hint.ListDiskFolder, hint.NoGPU, hint.NoPush, hint.PartsMissing,
+		hint.ListWitness}
+	for name, h := range hint.OtherTools { // flagHint looks whether the command has the flags
+		elsewhere[name] = []hint.Hint{h}
+	}
+	isElsewhere := func(h hint.Hint) bool {
+		for _, list := range elsewhere {
+			if slices.Contains(list, h) {
+				return true
+			}
+		}
+		return false
+	}
+	listed := map[string]bool{} // texts that take another's place
+	for _, h := range hint.All() {
+		if text := hint.ForList(h.String()); text != h.String() {
+			listed[text] = true
+		}
+	}
+	for _, command := range []string{"batch", "status"} {
+		root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
+		c, _, err := root.Find([]string{command})
+		world.Must(t, err)
+		for _, h := range hint.All() {
+			text := hint.ForList(h.String())
+			err := lacksFlag(c, text)
+			exempt := isElsewhere(h) || command == "status" && slices.ContainsFunc(ofRuns, func(r hint.Hint) bool { return r.String() == text })
+			of := strings.TrimPrefix(h.Cause, "--")
+			if (err != nil) != exempt && hint.OtherTools[of] != h {
+				t.Errorf("%s: %s: error %v, exempt %v", command, h.Cause, err, exempt)
+			}
+		}
+		for name := range hint.OtherTools {
+			if c.Flags().Lookup(name) == nil {
+				if err := lacksFlag(c, flagHint(c, name).String()); err != nil {
+					t.Errorf("%s --%s: %v", command, name, err)
+				}
+			}
+		}
+	}
+	for _, h := range []hint.Hint{hint.ListTaken, hint.ListWitness, hint.ListLost, hint.ListDiskFolder} {
+		if !listed[h.String()] {
+			t.Errorf("nothing leads to %s", h.Cause)
+		}
 	}
 }

@@ -511,7 +511,7 @@ var mishaps = []mishap{
 	{cause: hint.ListConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
 		h.hub.AddRepo("tester/model-DF11", map[string][]byte{"config.json": []byte("{}")})
 		h.write("list.yaml", "models: [org/model]")
-	}, step: "anyway, run batch with --force", then: "batch DIR/list.yaml --push --force"},
+	}, step: "list of its own: df11-convert batch", then: "batch DIR/list.yaml --push --force"},
 	{cause: hint.ListStays, kind: pipeline.ErrConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
 		h.hub.AddRepo("tester/model-DF11", map[string][]byte{"my_adapter.safetensors": []byte("x")})
 		h.write("list.yaml", "models: [org/model]")
@@ -531,6 +531,43 @@ var mishaps = []mishap{
 		h.hub.AddRepo("tester/model-DF11", nil)
 		h.write("list.yaml", "models: [{source: org/model, private: true}]")
 	}, step: "or write private: false", follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, private: false}]") }},
+	{cause: hint.ListCard, kind: pipeline.ErrCard, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.Push("org/model", "main", map[string][]byte{"README.md": []byte("---\nlicense: [mit\n---\n")})
+		h.write("list.yaml", "models: [org/model]")
+	}, step: "write license: ID", follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, license: mit}]") }},
+	{cause: hint.ListIndexOrSingle, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		files := fluxFiles()
+		files["transformer/diffusion_pytorch_model.safetensors.index.json"] = []byte(`{"weight_map":{"x":"diffusion_pytorch_model-00001-of-00002.safetensors"}}`)
+		h.listed(files)
+	}, step: "write file: transformer/diffusion_pytorch_model.safetensors into", follow: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/odd, file: transformer/diffusion_pytorch_model.safetensors}]")
+	}},
+	{cause: hint.ListStatedMissing, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.listed(map[string][]byte{"config.json": []byte(`{"architectures":["LlamaForCausalLM"],"transformers_weights":"gone.safetensors"}`),
+			"weights.safetensors": llamaFiles("BF16", 0, "")["model.safetensors"]})
+	}, step: "name the weights as file", follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/odd, file: weights.safetensors}]") }},
+	{cause: hint.ListTwoSets, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.Push("org/model", "main", map[string][]byte{"model.safetensors": world.Read(h.T, h.shard("m"))})
+		h.write("list.yaml", "models: [org/model]")
+	}, follow: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, file: model.safetensors.index.json}]")
+	}},
+	{cause: hint.ListManySingles, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.listed(map[string][]byte{"a.safetensors": comfyFlux(""), "b.safetensors": comfyFlux("")})
+	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/odd, file: a.safetensors}]") }},
+	{cause: hint.ListUnusualName, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.listed(map[string][]byte{"config.json": []byte("{}"), "flux.safetensors": comfyFlux("")})
+	}, step: "name it as file", follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/odd, file: flux.safetensors}]") }},
+	{cause: hint.ListNoPipeline, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, component: unet}]")
+	}, follow: func(h *helped) { h.write("list.yaml", "models: [org/model]") }},
+	{cause: hint.ListNoComponent, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		files := map[string][]byte{}
+		for name, b := range fluxFiles() {
+			files[strings.Replace(name, "transformer/", "denoiser/", 1)] = b
+		}
+		h.listed(files)
+	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/odd, component: denoiser}]") }},
 	{cause: hint.NoPush, args: "batch DIR/list.yaml", before: func(h *helped) {
 		h.write("list.yaml", "models: [{source: org/model, private: true}]")
 	}, step: "add --push, or remove private", then: "batch DIR/list.yaml --push"},
@@ -576,6 +613,8 @@ var elsewhere = map[string]string{
 	"ShorterNames": "internal/catalog/paths_test.go",
 	"TooManyUnits": "internal/plan/refuse_test.go", "TooLarge": "internal/plan/refuse_test.go",
 	"FirstRow": "internal/plan/parameters_test.go", "NoParameters": "internal/plan/parameters_test.go",
+	"ListTaken": "cmd/df11-convert/hints_test.go", "ListWitness": "cmd/df11-convert/hints_test.go",
+	"ListLost": "cmd/df11-convert/hints_test.go", "ListDiskFolder": "cmd/df11-convert/hints_test.go",
 	"LeftOut": "pipeline/hints_test.go", "Unfinished": "pipeline/hints_test.go",
 	"Network": "hub/internal/wire/hint_test.go", "NetworkProxy": "hub/internal/wire/hint_test.go", "NotHub": "hub/internal/wire/hint_test.go",
 	"WebPage": "hub/internal/wire/hint_test.go", "AnyScheme": "hub/internal/wire/hint_test.go", "Certificate": "hub/internal/wire/hint_test.go",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,10 +61,11 @@ func wrongValue(wrong *pflag.InvalidValueError) error {
 
 // flagHint suggests what to write instead of an unknown flag, if anything is close.
 func flagHint(c *cobra.Command, name string) hint.Hint {
-	if c.Flags().Lookup("slice") != nil && slices.Contains(entryFlags, name) {
+	if c.Flags().Lookup("slice") != nil && slices.Contains(listMembers, name) {
 		return hint.EntryFlag.With("flag", name)
 	}
-	if h, ok := hint.OtherTools[name]; ok {
+	if h, ok := hint.OtherTools[name]; ok && !slices.ContainsFunc(flagsIn(h.String()),
+		func(flag string) bool { return !hasFlag(c, flag) }) {
 		return h
 	}
 	for _, other := range c.Root().Commands() {
@@ -80,3 +82,22 @@ func flagHint(c *cobra.Command, name string) hint.Hint {
 	}
 	return hint.Hint{}
 }
+
+// hasFlag reports whether a command has a flag, by its long or short name.
+func hasFlag(c *cobra.Command, name string) bool {
+	return c.Flag(name) != nil || len(name) == 1 && c.Flags().ShorthandLookup(name) != nil
+}
+
+// flagsIn returns the flags that a hint names, without those of a command that it spells out.
+func flagsIn(text string) (names []string) {
+	for _, m := range namedFlag.FindAllStringSubmatch(namedCommand.ReplaceAllString(text, ""), -1) {
+		names = append(names, m[1]+m[2])
+	}
+	return names
+}
+
+var (
+	namedFlag    = regexp.MustCompile(`(?:^|[\s(])(?:--([a-z][a-z0-9-]*)|-([a-z])\b)`)
+	namedCommand = regexp.MustCompile(`(?:df11-convert|hf|chmod|truncate) [^;,]*|` +
+		`\b(?:verify|batch) --[a-z-]+|^--\S+ is a flag of: .*`)
+)

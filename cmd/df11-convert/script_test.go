@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -117,24 +118,21 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 // hintedCommand matches a command that a hint names, after a colon or as the page to see.
 var hintedCommand = regexp.MustCompile(`(?m)^hint: .*(?:: |see )df11-convert (.*)$`)
 
-// hintedFlag matches a flag that a hint names, and the command before it, if it's another one.
-var hintedFlag = regexp.MustCompile(`(?:(verify) )?--([a-z][a-z0-9-]+)`)
-
 // checkHints parses the commands in hints as the program would, and looks up the flags in hints
 // among those of the command that failed.
 func checkHints(args []string, stderr string) error {
+	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
 	for line := range strings.Lines(stderr) {
-		if !strings.HasPrefix(line, "hint: ") || strings.Contains(line, "df11-convert ") {
+		text, is := strings.CutPrefix(line, "hint: ")
+		if !is {
 			continue
 		}
-		for _, m := range hintedFlag.FindAllStringSubmatch(line, -1) {
-			root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
-			if m[1] != "" {
-				args = m[1:2]
-			}
-			if c, _, err := root.Find(args); err != nil || c.Flag(m[2]) == nil && !slices.Contains(entryFlags, m[2]) {
-				return fmt.Errorf("%v has no --%s: %s", args, m[2], line)
-			}
+		c, _, err := root.Find(args)
+		if err := lacksFlag(c, text); err != nil {
+			return fmt.Errorf("%v: %w", args, err)
+		}
+		if err != nil && len(flagsIn(text)) > 0 {
+			return fmt.Errorf("%v: %w: %s", args, err, line)
 		}
 	}
 	for _, m := range hintedCommand.FindAllStringSubmatch(stderr, -1) {
@@ -153,6 +151,26 @@ func checkHints(args []string, stderr string) error {
 	}
 	return nil
 }
+
+// lacksFlag returns an error if a hint names a flag that a command lacks, or with a command's name one
+// that that one lacks.
+func lacksFlag(c *cobra.Command, text string) error {
+	c.InitDefaultHelpFlag()
+	for _, flag := range flagsIn(text) {
+		if !hasFlag(c, flag) {
+			return fmt.Errorf("%s has no flag %s: %s", c.Name(), flag, text)
+		}
+	}
+	for _, m := range flagOfCommand.FindAllStringSubmatch(text, -1) {
+		if of, _, err := c.Root().Find(m[1:2]); err != nil || of.Flag(m[2]) == nil {
+			return fmt.Errorf("there is no %s: %s", m[0], text)
+		}
+	}
+	return nil
+}
+
+// flagOfCommand matches a flag with the name of its command.
+var flagOfCommand = regexp.MustCompile(`\b(verify|batch) --([a-z-]+)`)
 
 // models are the kinds that the command model knows.
 func models(kinds []string) *hubtest.Model {

@@ -41,10 +41,37 @@ func (h Hint) With(facts ...string) Hint {
 func (h Hint) String() string { return h.text }
 
 // Is reports whether a text is that of the row, with any facts.
-func (h Hint) Is(text string) bool {
-	return regexp.MustCompile(`(?s)^` +
-		regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(h.text), ".+") +
-		`$`).MatchString(text)
+func (h Hint) Is(text string) bool { return h.facts(text) != nil }
+
+// facts returns the facts of a text, as With takes them, or nil if it isn't that of the row.
+func (h Hint) facts(text string) []string {
+	pattern := regexp.MustCompile(`(?s)^` +
+		fact.ReplaceAllString(regexp.QuoteMeta(h.text), "(.+)") + `$`)
+	found := pattern.FindStringSubmatch(text)
+	if found == nil {
+		return nil
+	}
+	list := []string{}
+	for i, name := range fact.FindAllStringSubmatch(regexp.QuoteMeta(h.text), -1) {
+		list = append(list, name[1], found[i+1])
+	}
+	return list
+}
+
+// fact matches a word in braces, in a quoted pattern.
+var fact = regexp.MustCompile(`\\\{(\w+)\\\}`)
+
+// ForList returns what to say about a list's model instead of a hint's text. A list has no flags for
+// one model: its entries have members instead.
+func ForList(text string) string {
+	best, most := text, -1 // the row with most of the text
+	for _, h := range forLists {
+		fixed := len(fact.ReplaceAllString(regexp.QuoteMeta(h.one.text), ""))
+		if facts := h.one.facts(text); facts != nil && fixed > most {
+			best, most = h.list.With(facts...).text, fixed
+		}
+	}
+	return best
 }
 
 // hinted is an error with a hint of its own.

@@ -316,11 +316,11 @@ var (
 		"(Slurm), or CI_NODE_INDEX (GitLab)")
 	ListForm = row("ListForm", "write the list like this: models: [org/name, {source: org/other, repo-id: "+
 		"you/other-DF11}]; see docs/ci.md")
-	// in place of Conflict, Stays, SourceIsTarget, Namespace, Quota, and Visibility
+	// for lists: ForList has them
 	ListConflict = row("ListConflict", "write another repo-id into the list's entry; or, to write there "+
-		"anyway, run batch with --force on a list of this model alone")
+		"anyway, put the model into a list of its own: df11-convert batch LIST --push --force")
 	ListStays = row("ListStays", "delete these files in the repo, or write another repo-id into the "+
-		"list's entry; --force replaces only what has the name of a file of the result")
+		"list's entry; batch --force replaces only what has the name of a file of the result")
 	ListTarget    = row("ListTarget", "write another repo-id into the list's entry")
 	ListNamespace = row("ListNamespace", "write a repo-id in your own namespace into the list's entry, "+
 		"or ask an admin of the organization for the role write")
@@ -328,6 +328,28 @@ var (
 		"repo-id in another one into the list's entry")
 	ListVisibility = row("ListVisibility", "make it private in its settings, write another repo-id "+
 		"into the list's entry, or write private: false there if the license allows it")
+	ListTaken   = row("ListTaken", "write another repo-id into the list's entry, or wait until the other run ends")
+	ListWitness = row("ListWitness", "delete these files in {repo}, then put the model into a list of "+
+		"its own and add --force; if that doesn't help, write another repo-id into the list's entry, and "+
+		"report it to the operators of the Hub")
+	ListLost = row("ListLost", "see to it that nothing else publishes to {target}, then put the model "+
+		"into a list of its own: df11-convert batch LIST --push --force")
+	ListDiskFolder = row("ListDiskFolder", "free some space there, or name a folder on another disk with "+
+		"--work-dir")
+	ListCard = row("ListCard", "write license: ID, such as mit, into the list's entry, or fix the front "+
+		"matter of the source's README.md")
+	ListIndexOrSingle = row("ListIndexOrSingle", "complete the source, or choose the single file: write "+
+		"file: {file} into the list's entry")
+	ListStatedMissing = row("ListStatedMissing", "complete the source, or name the weights as file in "+
+		"the list's entry")
+	ListTwoSets = row("ListTwoSets", "choose one: write file, a .safetensors file or an index, into the "+
+		"list's entry")
+	ListManySingles = row("ListManySingles", "name the one to convert as file in the list's entry")
+	ListUnusualName = row("ListUnusualName", "rename the weight file to {name}, as the libraries do, or "+
+		"name it as file in the list's entry if it's a file for ComfyUI")
+	ListNoPipeline  = row("ListNoPipeline", "remove component from the list's entry")
+	ListNoComponent = row("ListNoComponent", "name the folder of the denoiser as component in the "+
+		"list's entry; these hold weights: {folders}")
 	NoPush     = row("NoPush", "add --push, or remove {member} from the list's entry")
 	Twice      = row("Twice", "delete one of the two entries")
 	SameTarget = row("SameTarget", "give each its own target with repo-id in the list")
@@ -355,4 +377,14 @@ var OtherTools = map[string]Hint{
 		"was trained from is base_model in its README.md"),
 	"device":  row("--device", "use --gpu auto, require, or off"),
 	"threads": row("--threads", "use --workers N"),
+}
+
+// forLists are the rows that name flags of a single model, or --force for it, and what to say in a list
+// instead.
+var forLists = []struct{ one, list Hint }{
+	{Conflict, ListConflict}, {Stays, ListStays}, {SourceIsTarget, ListTarget},
+	{Namespace, ListNamespace}, {Quota, ListQuota}, {Visibility, ListVisibility}, {Taken, ListTaken},
+	{Witness, ListWitness}, {Lost, ListLost}, {DiskFolder, ListDiskFolder}, {Card, ListCard}, {IndexOrSingle, ListIndexOrSingle}, {StatedMissing, ListStatedMissing},
+	{TwoSets, ListTwoSets}, {ManySingles, ListManySingles}, {UnusualName, ListUnusualName},
+	{NoPipeline, ListNoPipeline}, {NoComponent, ListNoComponent}, {Newer, NewerManifest},
 }
