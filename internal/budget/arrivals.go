@@ -10,9 +10,9 @@ const (
 	// Finalizers is how many compared files may wait for their hashes and the disk at the same
 	// time.
 	Finalizers = 3
-	// fullSpools is how many spools may be full at once: the spools of waiting
-	// outputs, of one being encoded, and of one being compared.
-	fullSpools = OutputsAhead + 2
+	// fullSpools is how many spools may be full at once: the spools of waiting outputs, of one being
+	// encoded, of one being compared, and of those that aren't recorded yet.
+	fullSpools = OutputsAhead + 2 + Finalizers
 	// otherFiles is how many finished files there may be in addition to those being uploaded: one
 	// is being written, one compared, some hashed, and one waits for an upload.
 	otherFiles = Finalizers + 3
@@ -59,8 +59,14 @@ func all(*spans.Output) bool { return true }
 // wait, but never forever.
 func (d *Demand) Peak(of func(*spans.Output) bool) (peak int64) {
 	var held int64
+	for o := range d.begun {
+		if of(o) {
+			held += o.Size
+		}
+	}
+	peak = held
 	for _, a := range d.arrivals {
-		if !of(a.output) {
+		if d.begun[a.output] || !of(a.output) {
 			continue
 		}
 		if a.begin {

@@ -13,8 +13,9 @@ import (
 // Demand is the disk and memory that outputs need while source files are streamed in order.
 type Demand struct {
 	arrivals []arrival
-	spooled  []*spans.Output // spooled: their source bytes wait in a spool
-	memory   int64           // for spools
+	spooled  []*spans.Output        // spooled: their source bytes wait in a spool
+	begun    map[*spans.Output]bool // spooled, too: an earlier run has begun the spool on the disk
+	memory   int64                  // for spools
 	// size of the largest finished file; 0 if files don't wait for an upload
 	outMin int64
 }
@@ -33,6 +34,16 @@ func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait 
 		d.outMin = largest(outputs, 1, (*spans.Output).MaxBytes)
 	}
 	return d
+}
+
+// Continue says which spools an earlier run has begun on the disk. They stay there, because in
+// memory they would begin again. They count from the start to the end, however early their last byte
+// arrives.
+func (d *Demand) Continue(begun []*spans.Output) {
+	d.begun = map[*spans.Output]bool{}
+	for _, o := range begun {
+		d.begun[o] = true
+	}
 }
 
 // Shares is how disk and memory are divided.
@@ -80,9 +91,11 @@ func (d *Demand) choices() []choice {
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
 	small := d.largestWithin(sizes, d.memory/2)
-	list := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }}
+	list := []choice{func(o *spans.Output) bool {
+		return o.Size <= small && len(o.Units) > 0 && !d.begun[o]
+	}}
 	for _, size := range sizes {
-		list = append(list, func(o *spans.Output) bool { return o.Size > size })
+		list = append(list, func(o *spans.Output) bool { return o.Size > size && !d.begun[o] })
 	}
 	return list
 }
@@ -91,7 +104,7 @@ func (d *Demand) choices() []choice {
 // more than limit together.
 func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 	for _, size := range sizes {
-		if d.Peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
+		if d.Peak(func(o *spans.Output) bool { return o.Size <= size && !d.begun[o] }) > limit {
 			break
 		}
 		largest = size

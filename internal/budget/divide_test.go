@@ -60,6 +60,15 @@ func TestDivide(t *testing.T) {
 	if got, err := NewDemand(outputs, segments, false, true, 3*mb).Divide(20 * mb); err != nil || got.InMemory[outputs[2]] {
 		t.Errorf("an output without a unit is open until the end, but a kill loses its spool: %+v %v", got, err)
 	}
+	// what an earlier run has begun on the disk stays there, and takes its place from the start
+	d := NewDemand(outputs, segments, false, true, 3*mb)
+	d.Continue(outputs[:1])
+	if got, err := d.Divide(9*mb + 2*quarter); err != nil || got.InMemory[outputs[0]] || !got.InMemory[outputs[1]] {
+		t.Errorf("a spool of an earlier run goes to memory: %+v %v", got, err)
+	}
+	if got, err := d.Divide(9*mb + 2*quarter - 1); err == nil {
+		t.Errorf("a disk that doesn't hold it is divided: %+v", got)
+	}
 	// all spools are open at once
 	for memory, least := range map[int64]int64{0: 12*mb + 2*quarter, 4 * mb: 8*mb + 2*quarter} {
 		tooSmall := (*DiskError)(nil)

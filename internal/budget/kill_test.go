@@ -121,8 +121,8 @@ func bytesOf(e safetensors.Entry) int64 {
 
 // TestWhatAKillCosts computes how much the next run fetches again after a kill, as a share of the
 // model, with and without spools that outlive the process. A slow connection has one complete
-// output that doesn't have its name yet; a fast one has as many as the stages hold. Without kept
-// spools, a layout of one file would lose everything.
+// output that doesn't have its name yet; a fast one has as many as the stages hold. A kept spool is
+// lost with none of them. Without kept spools, a layout of one file would lose everything.
 func TestWhatAKillCosts(t *testing.T) {
 	for _, m := range shapes {
 		p, err := plan.New(t.Context(), source(t, m.config, m.shard, m.tensors), plan.Options{})
@@ -136,15 +136,9 @@ func TestWhatAKillCosts(t *testing.T) {
 			t.Fatal(m.name, err)
 		}
 		row := fmt.Sprintf("| %s | %.1f | %d |", m.name, float64(spans.ProvedBytes(outputs))/1e9, len(outputs))
-		for _, naming := range []int{1, Finalizers} {
-			ahead := naming
-			if naming > 1 {
-				ahead += fullSpools
-			}
+		for _, ahead := range []int{1, fullSpools} {
 			mean, worst := killCost(segments, ahead, func(*spans.Output, int) bool { return true })
-			keptMean, keptWorst := killCost(segments, ahead, func(o *spans.Output, age int) bool {
-				return shares.InMemory[o] || age >= ahead-naming && age < ahead
-			})
+			keptMean, keptWorst := killCost(segments, ahead, func(o *spans.Output, _ int) bool { return shares.InMemory[o] })
 			row += fmt.Sprintf(" %.1f, %.1f | %.1f, %.1f |", mean, worst, keptMean, keptWorst)
 			if single := len(outputs) == 1; single != (worst > 99) || keptWorst > worst || single && keptWorst > 1 {
 				t.Errorf("%s: %.1f%% without kept spools, %.1f%% with them", m.name, worst, keptWorst)

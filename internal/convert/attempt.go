@@ -39,7 +39,7 @@ func (s *state) missingCopies() (n int64) {
 
 // checkDisk refuses a disk that is too small for the missing outputs, or for a file to copy.
 func (s *state) checkDisk(ctx context.Context) error {
-	_, _, err := s.forwardJob().Divide()
+	_, err := s.forwardJob().Divide()
 	if err == nil && s.Part.Whole() {
 		err = s.checkCopies(ctx)
 	}

@@ -52,13 +52,13 @@ func (s *state) attempt(ctx context.Context) (*Report, error) {
 // convert makes every output that is not done.
 func (s *state) convert(ctx context.Context) error {
 	job := s.forwardJob()
-	disk, _, err := job.Divide()
+	division, err := job.Divide()
 	if err != nil {
 		return err
 	}
 	// an earlier run with less disk has uploaded some already, and only a commit makes them readable
 	gone := func(o ledger.Output) bool { return !o.Here }
-	job.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk) &&
+	job.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, division.Disk) &&
 		!slices.ContainsFunc(job.Leftovers, gone)
 	if err := forward.Make(ctx, job); err != nil {
 		return err

@@ -30,7 +30,7 @@ import (
 func TestEveryConversionSurvives(t *testing.T) {
 	t.Parallel()
 	undisturbed := map[string]*calm{}
-	for _, seed := range shared.Seeds(t, 24, 300) {
+	for _, seed := range shared.Seeds(t, 24, 600) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			i, server := rnd.IntN(len(ordealModels)), writable[rnd.IntN(len(writable))]

@@ -20,12 +20,13 @@ func (m *maker) failed(stage string, t *fetch.Task, fault error) error {
 // compared is a draft that holds what its source does. Only the compare stage makes one.
 type compared struct{ *draft }
 
-// compare compares an output file, as stored, with its spool while the next file is encoded, and
-// releases the spool. It starts the file's hash at the same time, and discards a wrong file.
+// compare compares an output file, as stored, with its spool while the next file is encoded. It
+// starts the file's hash at the same time, and discards a wrong file. It releases a spool
+// that no other run could use.
 func (m *maker) compare(ctx context.Context, d *draft) (compared, error) {
 	d.startHash(ctx, m.Progress)
 	err := m.equal(ctx, d)
-	if err == nil {
+	if err == nil && !d.task.Spool.Kept { // a kept one is needed until the output has its name
 		err = d.task.Spool.Release()
 		d.task.Spool = nil
 	}

@@ -45,11 +45,11 @@ type maker struct {
 // Make makes and publishes the outputs that aren't done. After an error, call it again: it goes on
 // with what the ledger lists and with the spools that were kept.
 func Make(ctx context.Context, job *Job) error {
-	_, shares, err := job.Divide()
+	shares, err := job.Divide()
 	if err != nil {
 		return err
 	}
-	m := &maker{Job: job, fetcher: job.fetcher(shares)}
+	m := &maker{Job: job, fetcher: job.fetcher(shares.Shares)}
 	defer func() { _ = m.fetcher.Leave() }() // kept spools stay for the next run
 	m.comparer = &compare.Comparer{Means: job.Means, Strict: true}
 	// Leave one core for hashing the file, which is sequential and takes as long.
@@ -59,7 +59,7 @@ func Make(ctx context.Context, job *Job) error {
 	}
 	m.waiting = spool.NewBudget(shares.Outputs)
 	job.countProgress()
-	if err := m.reopenSpools(ctx); err != nil {
+	if err := m.reopenSpools(ctx, shares.begun); err != nil {
 		return err
 	}
 	if err := job.Folder.Save(); err != nil {

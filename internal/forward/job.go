@@ -45,22 +45,40 @@ func (j *Job) pending() []*spans.Output {
 		func(o *spans.Output) bool { return j.Ledger.Done(o.Path) })
 }
 
-// demand computes what outputs need of disk and memory.
-func (j *Job) demand(outputs []*spans.Output) *budget.Demand {
-	return budget.NewDemand(outputs, spans.Segments(outputs, len(j.Model.SHA256)), j.Model.Local,
-		!j.Folder.Stays, j.Memory.Spools)
+// A Division says how memory and disk are divided among the missing outputs.
+type Division struct {
+	Disk int64 // of all of them; 0 means no limit
+	budget.Shares
+	begun []*spans.Output // whose kept spools go on
 }
 
-// Divide divides memory and the returned disk among the missing outputs, or returns a
-// *budget.DiskError if they need more. 0 means no limit.
-func (j *Job) Divide() (disk int64, shares budget.Shares, err error) {
-	demand := j.demand(j.pending())
-	space, least := j.Space(), demand.Least()
-	if err = space.Check(least); err == nil {
-		disk = space.ForOutputs(least)
-		shares, err = demand.Divide(disk)
+// Divide divides memory and disk, or returns a *budget.DiskError if the outputs need more. The spools
+// that earlier runs kept go on where they are, unless that leaves too little disk for the others:
+// the fetcher would wait forever.
+func (j *Job) Divide() (d Division, err error) {
+	pending, space := j.pending(), j.Space()
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(j.Model.SHA256)), j.Model.Local,
+		!j.Folder.Stays, j.Memory.Spools)
+	for _, d.begun = range [][]*spans.Output{j.begun(pending), nil} {
+		demand.Continue(d.begun)
+		least := demand.Least()
+		if err = space.Check(least); err == nil {
+			d.Disk = space.ForOutputs(least)
+			d.Shares, err = demand.Divide(d.Disk)
+			break
+		}
 	}
-	return disk, shares, err
+	return d, err
+}
+
+// begun lists the pending outputs with tensors in a kept spool, by the ledger.
+func (j *Job) begun(pending []*spans.Output) (list []*spans.Output) {
+	for _, o := range pending {
+		if o.Spooled(j.Model.Local) && len(j.Ledger.Tensors(o.Path)) > 0 {
+			list = append(list, o)
+		}
+	}
+	return list
 }
 
 // Space returns the disk of the folder. Files of earlier runs count as free, because they are

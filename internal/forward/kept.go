@@ -25,19 +25,11 @@ func (j *Job) heldBytes(o *spans.Output) (n int64) {
 	return n
 }
 
-// reopenSpools takes over the spools that earlier runs kept, and deletes useless ones. A spool is
-// useless if its tensors aren't what the ledger says. All of them are useless if they leave too
-// little disk for the others, because then the fetcher would wait forever.
-func (m *maker) reopenSpools(ctx context.Context) error {
-	begun := slices.DeleteFunc(slices.Clone(m.fetcher.Tasks), func(t *fetch.Task) bool {
-		return len(m.Ledger.Tensors(t.Path)) == 0 || m.Ledger.Done(t.Path) ||
-			!t.Spooled(m.Model.Local) || m.fetcher.Room.InMemory[t.Output]
-	})
-	if !m.fitBeside(begun) {
-		begun = nil
-	}
+// reopenSpools takes over the spools that earlier runs have begun, and deletes all others, and those
+// whose tensors aren't what the ledger says.
+func (m *maker) reopenSpools(ctx context.Context, begun []*spans.Output) error {
 	for _, t := range m.fetcher.Tasks {
-		if slices.Contains(begun, t) {
+		if slices.Contains(begun, t.Output) {
 			err := m.reopen(ctx, t)
 			if err == nil {
 				continue
@@ -53,20 +45,6 @@ func (m *maker) reopenSpools(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// fitBeside reports whether the missing spools fit next to the kept ones, no matter how long these
-// stay.
-func (m *maker) fitBeside(begun []*fetch.Task) bool {
-	kept, room := map[*spans.Output]bool{}, m.fetcher.Room
-	var held int64
-	for _, t := range begun {
-		kept[t.Output] = true
-		held += t.Size
-	}
-	return held+m.demand(m.pending()).Peak(func(o *spans.Output) bool {
-		return !room.InMemory[o] && !kept[o]
-	}) <= room.Disk.Limit
 }
 
 // reopen takes over one spool, or returns an error if its bytes aren't right.

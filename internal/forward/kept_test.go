@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/forward/fetch"
-	"github.com/df11-convert/df11-convert/internal/forward/spool"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -19,15 +18,21 @@ import (
 )
 
 // A kept spool is given up if the disk has no space for another one next to it, because an output
-// that is read earlier must be made again: both would wait forever. A spool that no journal lists,
-// such as that of another commit of the source, is deleted, too.
+// that is read earlier must be made again: both would wait forever. It isn't given up for memory in
+// which it would fit now that fewer outputs are missing. A spool that no journal lists, such as that
+// of another commit of the source, is deleted, too.
 func TestKeptSpoolsBlockNothing(t *testing.T) {
 	const size = 100
-	for disk, kept := range map[int64]bool{2 * size: true, 2*size - 1: false} {
+	file := (&spans.Output{Size: size}).MaxBytes() // waits for its upload
+	for _, x := range []struct {
+		disk, memory int64
+		kept         bool
+	}{{file + 2*size, 0, true}, {file + 2*size - 1, 0, false}, {file + size, 1 << 20, true}, {file, 1 << 20, false}} {
 		p := &plan.Plan{}
 		for i, name := range []string{"first", "begun", "stale"} {
-			x := plan.Tensor{Name: name, Source: name, Offset: int64(i * size), Length: size}
-			p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name, Plain: []plan.Tensor{x}})
+			tensor := plan.Tensor{Name: name, Source: name, DType: "BF16", Shape: []int64{1, size / 2}, Offset: int64(i * size), Length: size}
+			p.Units = append(p.Units, plan.Unit{Path: name, Attrs: []plan.Tensor{tensor}})
+			p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name, Units: []int{i}})
 		}
 		outputs := world.Got(spans.Outputs(p))(t)
 		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), false, publish.NewConversion(&plan.Plan{}, publish.OriginOf(&model.Model{}), "part", false), 0o666)
@@ -41,17 +46,20 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 			Job: &Job{
 				Model: &model.Model{SHA256: []string{""}}, Outputs: outputs, Ledger: l, Folder: folder,
 				Means: Means{Progress: new(progress.Counters)}, Log: slog.New(slog.DiscardHandler),
+				Disk: x.disk, Memory: budget.Memory{Spools: x.memory},
 			},
-			fetcher: &fetch.Fetcher{Tasks: fetch.NewTasks(outputs), Room: &spool.Room{Dir: dir, Disk: spool.NewBudget(disk)}},
 		}
-		must(t, m.reopenSpools(t.Context()))
-		if got := m.fetcher.Tasks[1].Arrived() == size; got != kept || len(l.Tensors("begun")) > 0 != kept {
-			t.Errorf("%d bytes of disk: the spool is taken up: %v", disk, got)
+		d, err := m.Divide()
+		must(t, err)
+		m.fetcher = m.Job.fetcher(d.Shares)
+		must(t, m.reopenSpools(t.Context(), d.begun))
+		if got := m.fetcher.Tasks[1].Arrived() == size; got != x.kept || len(l.Tensors("begun")) > 0 != x.kept {
+			t.Errorf("%+v: the spool is taken up: %v", x, got)
 		}
 		must(t, m.fetcher.Leave())
 		left, err := filepath.Glob(filepath.Join(dir.Name(), "spool-*"))
-		if must(t, err); len(left) > 1 || len(left) == 1 != kept {
-			t.Errorf("%d bytes of disk: left are %v", disk, left)
+		if must(t, err); len(left) > 1 || len(left) == 1 != x.kept {
+			t.Errorf("%+v: left are %v", x, left)
 		}
 		must(t, folder.Close(true))
 	}

@@ -27,7 +27,7 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 }
 
 // name records a compared file in the ledger, syncs it to disk, and renames it. It waits for
-// the hash and for the disk.
+// the hash and for the disk. If the run ends before, the next one goes on with the spool.
 func (m *maker) name(_ context.Context, c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
@@ -44,6 +44,10 @@ func (m *maker) name(_ context.Context, c compared) (ledger.Output, error) {
 	}
 	if err == nil {
 		err = c.file.Commit(c.size)
+	}
+	if err == nil && c.task.Spool != nil {
+		err = c.task.Spool.Release()
+		m.Ledger.ForgetTensors(o.Path)
 	}
 	if err != nil {
 		return o, fmt.Errorf("output %s: %w", o.Path, err)

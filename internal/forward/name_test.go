@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +12,10 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
@@ -67,4 +72,33 @@ func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A kept spool stays until the output has its name, however the run ends: the next one reads its
+// tensors from it, by a journal that lists the output already.
+func TestSpoolStaysUntilItsOutputIsNamed(t *testing.T) {
+	for name, size := range map[string]int64{"named": 4, "stopped before": 5} {
+		dir := world.Root(t, t.TempDir())
+		outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "model.safetensors"}}}))(t)
+		l := ledger.New("digest", false)
+		must(t, errors.Join(l.Save(dir, "journal"), l.AddTensors([]ledger.Tensor{{Output: "model.safetensors", CRC: 7}})))
+		room := &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Keep: true}
+		d := &draft{task: fetch.NewTasks(outputs)[0], file: createIn(t, dir.Name()), size: size}
+		d.task.Spool = world.Got(room.New(t.Context(), outputs[0]))(t)
+		_, err := d.file.WriteAt([]byte("data"), 0)
+		must(t, err)
+		d.startHash(t.Context(), new(progress.Counters))
+		_, _ = d.sum()
+		d.sum = func() (string, error) { return "sum", nil }
+		m := &maker{Job: &Job{Ledger: l, Log: slog.New(slog.DiscardHandler), Means: Means{Progress: new(progress.Counters)}}}
+		_, err = m.name(t.Context(), compared{d})
+		must(t, errors.Join(d.task.Spool.Leave(), l.Close()))
+		next := ledger.New("digest", false)
+		next.Read(ledger.ReadJournal(world.Read(t, filepath.Join(dir.Name(), "journal"))))
+		next.Keep(func(ledger.Output) bool { return false }) // as if the folder didn't have it
+		_, gone := dir.Stat(names.KeptSpool("model.safetensors"))
+		if named := err == nil; named != (name == "named") || named == (gone == nil) || !named && len(next.Tensors("model.safetensors")) != 1 {
+			t.Errorf("%s: %v, the spool: %v, tensors %v", name, err, gone, next.Tensors("model.safetensors"))
+		}
+	}
 }

@@ -114,7 +114,6 @@ func (c *Claim) add(r record) {
 		o := *r.Output
 		o.Here = true
 		c.Outputs[o.Path] = o
-		delete(c.tensors, o.Path)
 	case r.Uploaded != "":
 		if o, ok := c.Outputs[r.Uploaded]; ok {
 			o.Here, o.Uploaded = false, true

@@ -129,12 +129,11 @@ func (l *Ledger) Name(n names.File) error {
 }
 
 // Add records a finished output. The record must be on disk before the output gets its name,
-// because a file that no journal lists counts as someone else's. The output's spool isn't needed
-// anymore.
+// because a file that no journal lists counts as someone else's. The output's tensors stay in
+// the ledger, in case that a kill comes in between: call ForgetTensors when their spool is gone.
 func (l *Ledger) Add(o Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.tensors, o.Path)
 	o.Digest = l.Digests[o.Path]
 	l.outputs[o.Path] = o
 	return l.append(record{Output: &o}.line(), true)
@@ -214,10 +213,13 @@ func (l *Ledger) AddTensors(ts []Tensor) error {
 	return nil
 }
 
-// Tensors lists what the kept spool of an output holds.
+// Tensors lists what the kept spool of an output holds, unless the output is done.
 func (l *Ledger) Tensors(output string) []Tensor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.outputs[output].done(l.stays) {
+		return nil
+	}
 	return slices.Clone(l.tensors[output])
 }
 

@@ -235,7 +235,7 @@ func (p *plan) machine(i int, s share, random *rand.Rand) (m *machine, read, sen
 			case kind == card:
 				x = model{}
 			case k == end-1 && life+1 < lives:
-				x.bf16 *= 1.05 // a kill costs 3 to 7%
+				x.bf16 *= 1.05 // a kill costs less than that (docs/measured.md)
 			}
 			read, sent = read+x.bf16, sent+x.df11
 			m.steps = append(m.steps, step{seconds: max(x.bf16, x.df11) / line})
