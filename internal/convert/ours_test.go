@@ -101,17 +101,22 @@ func TestOnlyAnUpdateDeletes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for _, seed := range shared.Seeds(t, 24, 1500) {
-		o := newOwnership(t, seed)
-		o.seen = seen
-		if o.IntN(2) == 0 {
-			o.userWrites(o.makers[0])
-		}
-		o.run(false, -1, o.makers[0])
-		for range 6 {
-			o.move()
-		}
+		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) { // which closes its servers
+			o := newOwnership(t, seed)
+			o.seen = seen
+			if o.IntN(2) == 0 {
+				o.userWrites(o.makers[0])
+			}
+			o.run(false, -1, o.makers[0])
+			for range 6 {
+				o.move()
+			}
+			if t.Failed() {
+				t.Log(strings.Join(o.story, "\n"))
+			}
+		})
 		if t.Failed() {
-			t.Fatalf("DF11_SEED=%d:\n%s", seed, strings.Join(o.story, "\n"))
+			return
 		}
 	}
 	t.Log(seen)
