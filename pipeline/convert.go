@@ -57,7 +57,10 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	if at := s.settled(ctx, &opt, source); at != nil {
+	if at, folder := s.settled(ctx, &opt, source); at != nil {
+		if err := at.RemoveWork(folder, opt.part().String(), s.shares.Budget); err != nil {
+			s.Log.Warn("can't remove what an earlier run left on this machine", "err", err)
+		}
 		return reportOf(convert.SettledReport(at)), nil
 	}
 	src, err := s.openWhole(ctx, &opt, source)
@@ -133,7 +136,7 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Options, error) {
 	job := convert.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: o.Folder, WorkDir: o.WorkDir, Force: o.Force, License: o.License, Disk: o.Disk,
+		OutDir: o.Folder, Force: o.Force, License: o.License, Disk: o.Disk,
 		Part: o.part(), Finish: o.Finish,
 		Version: s.Version, Asked: asked(src.opt, o.License), Log: s.Log, Means: s.means(),
 	}
@@ -154,9 +157,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 			return job, err
 		}
 	}
-	if job.WorkDir == "" || o.SharedWorkDir {
-		job.WorkDir = o.workFolder(job.Push, src.plan.Digest())
-	}
+	job.WorkDir = o.workDir(job.Push, src.plan.Digest())
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
 	return job, err
@@ -172,28 +173,33 @@ func notLink(folder string) error {
 	return nil
 }
 
-// settled returns the target's state if it already holds everything that a run would publish. It
-// needs no plan. In doubt, and after an error, it returns nil, because the run that follows finds
-// out more.
-func (s *session) settled(ctx context.Context, o *Options, source string) *publish.Settled {
+// settled returns the target's state if it already holds everything that a run would publish, and the
+// work folder of such a run. It needs no plan. In doubt, and after an error, it returns nil, because
+// the run that follows finds out more.
+func (s *session) settled(ctx context.Context, o *Options,
+	source string) (at *publish.Settled, work string) {
 	recipe, err := o.Recipe.planOptions(s.shares.Tables)
 	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
 		!o.OnHub && model.Exists(source) {
-		return nil
+		return nil, ""
 	}
 	c, repo, revision, err := s.repo("source", source)
 	if err != nil {
-		return nil
+		return nil, ""
 	}
 	from, err := c.Peek(ctx, repo, revision)
 	if err != nil {
-		return nil
+		return nil, ""
 	}
 	push, err := s.push(ctx, o, model.NameOf(repo, from))
 	if err != nil {
-		return nil
+		return nil, ""
 	}
-	return push.Settled(ctx, from, c.Endpoint(), asked(recipe, o.License), s.shares.Budget)
+	at = push.Settled(ctx, from, c.Endpoint(), asked(recipe, o.License), s.shares.Budget)
+	if at == nil {
+		return nil, ""
+	}
+	return at, o.workDir(push, at.Manifest.Plan.Digest)
 }
 
 // asked returns what a manifest says of the options of a run.

@@ -71,7 +71,7 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 		return p, err
 	}
 	defer s.close()
-	if at := s.settled(ctx, &opt, source); at != nil {
+	if at, _ := s.settled(ctx, &opt, source); at != nil {
 		p.Target, p.Newest, p.State, p.Exists = at.At.Repo, at.Source.SHA, Current, true
 		p.describe(at.Manifest, at.Published)
 		return p, nil

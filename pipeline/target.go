@@ -81,11 +81,14 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 	return push, validRepo("--repo-id", push.Repo)
 }
 
-// workFolder returns the work folder of one job, in the options' or in the user's cache. The same job
-// always gets the same folder, so a rerun finds earlier work. Other jobs, such as other parts of
-// the model, get other folders, so they can run at the same time.
-func (o *Options) workFolder(push *publish.Push, digest string) string {
+// workDir returns the work folder of one job: the options', or one in it or in the user's cache. The
+// same job always gets the same folder, so a rerun finds earlier work. Other jobs, such as other parts
+// of the model, get other folders, so they can run at the same time.
+func (o *Options) workDir(push *publish.Push, digest string) string {
 	in := o.WorkDir
+	if in != "" && !o.SharedWorkDir {
+		return in
+	}
 	if in == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {

@@ -245,6 +245,33 @@ func (v *victim) stopped(t *testing.T, k int, later time.Duration, sig syscall.S
 	t.Logf("%v at %v after request %d: %d files in the repo, finished %v", sig, later, k, len(v.target()), finished)
 }
 
+// TestWorkGoesOnceTheTargetIsSettled checks that a machine doesn't keep what a stopped run left there
+// once another machine has published the result: the next run, which has nothing to do, removes it.
+func TestWorkGoesOnceTheTargetIsSettled(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, 6)
+	here := v.home
+	v.stopped(t, 30, 0, syscall.SIGKILL)
+	left := func() []string {
+		files, err := filepath.Glob(filepath.Join(here, "df11-convert", "*", ".df11-convert", "*"))
+		world.Must(t, err)
+		return files
+	}
+	if len(left()) < 2 {
+		t.Fatalf("a kill leaves %v", left())
+	}
+	v.home = t.TempDir()
+	world.Must(t, v.run(t, 0, nil))
+	v.home = here
+	world.Must(t, v.run(t, 0, nil))
+	if !strings.Contains(v.stdout.String(), "up to date") {
+		t.Errorf("the last run has done something:\n%s%s", &v.stdout, &v.stderr)
+	}
+	if folders, err := filepath.Glob(filepath.Join(here, "df11-convert", "*")); err != nil || len(folders) > 0 {
+		t.Errorf("left behind: %v with %v, %v", folders, left(), err)
+	}
+}
+
 // TestSignals checks that SIGINT and SIGTERM end the program with 130 and print the command that
 // continues, and that this command does the same.
 func TestSignals(t *testing.T) {
@@ -258,14 +285,10 @@ func TestSignals(t *testing.T) {
 		if !regexp.MustCompile(`hint: (\d+ of \d+ weight files saved, \d+ of them published|\d+ weight files published, but the last step isn.t done|nothing is saved yet); resume`).MatchString(v.stderr.String()) {
 			t.Errorf("stderr doesn't say how much is saved:\n%s", &v.stderr)
 		}
-		_, published := v.target()["config.json"]
-		if published {
+		if _, published := v.target()["config.json"]; published {
 			v.whole(t) // on a busy machine, the last commit was on its way
 		}
 		world.Must(t, v.run(t, 0, nil))
-		if published {
-			continue // a finished target is up to date without a look at the work folder
-		}
 		left, err := filepath.Glob(filepath.Join(v.home, "df11-convert", "*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v %v", left, err)

@@ -376,6 +376,9 @@ func (f *Folder) Close(done bool) error {
 		err = f.removeMade()
 	}
 	if done {
+		for _, o := range f.ledger.Outputs() { // another machine may have made it meanwhile
+			err = errors.Join(err, f.disk.Remove(path.Join(names.StateDir, names.KeptSpool(o.Path))))
+		}
 		err = errors.Join(err, f.disk.Remove(f.at.journal))
 	}
 	return errors.Join(err, f.disk.Leave())

@@ -1,0 +1,52 @@
+package publish
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+)
+
+// RemoveWork removes the work folder of a run of part that ended before it knew that the target is
+// settled: by a signal after its last commit, or because another machine was faster. Everything there
+// must be of use to no run: the journal is of this plan, and lists only outputs that the target has.
+// If another run has the folder, that run removes it.
+func (s *Settled) RemoveWork(root, part string, memory int64) error {
+	f := &Folder{within: path.Join(names.StateDir, filesDir), ledger: ledger.New("", false),
+		at: place{work: true, journal: path.Join(names.StateDir, journalName(part))}}
+	if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(f.at.journal))); err != nil {
+		return nil //nolint:nilerr // there is none, or none of ours
+	}
+	var err error
+	if f.disk, err = disk.OpenFolder(disk.Work, root, 0o600); err != nil {
+		if errors.Is(err, disk.ErrLocked) {
+			return nil
+		}
+		return err
+	}
+	b, err := f.disk.Read(f.at.journal, metadata.MaxManifestBytes(memory))
+	if err != nil || metadata.Fits(b, memory) != nil {
+		return errors.Join(err, f.disk.Release())
+	}
+	left, published := ledger.ReadJournal(b), ledger.OfManifest(s.Manifest)
+	if left.Plan != published.Plan {
+		return f.disk.Release()
+	}
+	for name, o := range left.Outputs {
+		if published.Outputs[name].File() != o.File() {
+			return f.disk.Release()
+		}
+	}
+	for _, o := range s.Manifest.Outputs {
+		f.disk.Known[f.place(o.Path)] = ""
+	}
+	for _, o := range published.Outputs {
+		f.ledger.Adopt([]ledger.Output{o})
+	}
+	return f.Close(true)
+}
