@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A ManifestError says that the manifest describes other files than the original's. Decoding the
-// model without its original would go by the manifest.
+// A ManifestError says that the manifest describes other files than the original's. Without the
+// original, decoding goes by the manifest.
 type ManifestError struct{ Detail string }
 
 func (e *ManifestError) Error() string { return names.Manifest + ": " + e.Detail }
@@ -21,12 +21,12 @@ func manifestErrorf(format string, args ...any) error {
 
 // CheckDecoding compares what decoding does by the manifest alone with what it does by the original
 // and its plan: which files it writes, with which headers and SHA-256, and which stored bytes it
-// reads for each tensor. Nil says that the model restores the original without it. Files are the
-// original's. Call it only if the pair holds the same weights: before, no one knows whether the plan
-// is right, which goes by the model's dict.
+// reads for each tensor. It returns nil if the model restores the original without it. files are
+// the original's. Call it only if the pair holds the same weights: until then, the plan may be
+// wrong, because it goes by the model's dict.
 //
-// An error is ErrNoManifest, a *LeftOutError that the plan has, too, a *ManifestError, or says that
-// no decoding writes such files.
+// The error is ErrNoManifest, a *ManifestError, or a *LeftOutError that the plan has too, or says
+// that no decoding writes such files.
 func (p Pair) CheckDecoding(files []model.File) error {
 	if p.DF11.Manifest == nil {
 		return ErrNoManifest
@@ -50,8 +50,8 @@ func (p Pair) CheckDecoding(files []model.File) error {
 	return byManifest.compare(byPlan, files)
 }
 
-// compareFiles compares the files that the manifest lists with the original's. A SHA-256 that these
-// lack isn't compared.
+// compareFiles compares the files that the manifest lists with the original's. It skips a SHA-256
+// that the original's lack.
 func compareFiles(listed, files []model.File) error {
 	at := func(list []model.File, f model.File) int {
 		return slices.IndexFunc(list, func(x model.File) bool { return x.Path == f.Path })
@@ -106,7 +106,7 @@ func (r *Rebuilder) compare(plan *Rebuilder, files []model.File) error {
 // decodes reports whether a place is in a module that is stored as DF11.
 func (r *Rebuilder) decodes(p place) bool { return p.unit != nil && r.model.Coded(p.unit.Path) }
 
-// same reports whether two places are of the same stored bytes, and restored in the same way.
+// same reports whether two places hold the same stored bytes, restored in the same way.
 func (r *Rebuilder) same(a, b place) bool {
 	switch isCoded := r.decodes(a); {
 	case a.widen != b.widen || isCoded != r.decodes(b):

@@ -47,8 +47,8 @@ func (e *ComponentError) Subject() string { return model.OfPair }
 
 // Files says how the files of a model that aren't its weights compare with the original's.
 type Files struct {
-	// Beside lists the files that differ from the original's, that it doesn't have, or that a
-	// conversion would have copied and the model lacks.
+	// Beside lists the files that differ from the original's, those that the original lacks, and
+	// those that the model lacks although a conversion would have copied them.
 	Beside []OtherFile `json:"beside"`
 	// LeftOut lists the original's files that the model lacks because no conversion copies them.
 	LeftOut []plan.Skipped `json:"left_out,omitempty"`
@@ -60,10 +60,10 @@ type Files struct {
 // notCompared are the files that a conversion or a Hub writes, each time in its own way.
 var notCompared = []string{names.Card, names.Chart, names.Manifest, names.Attributes}
 
-// HoldAgainstMain makes CompareFiles compare the model with the original's main. Use it if the model
-// itself named the original's commit: with a pull request, anyone can have commits in a repo, so
-// that commit counts for the weights alone. It returns the weight files that main lacks or has in
-// another version.
+// HoldAgainstMain makes CompareFiles compare the model with the original's main. Use it if the
+// model itself named the original's commit: with a pull request, anyone can add commits to a repo,
+// so that commit counts for the weights alone. It returns the weight files that main lacks or has
+// in another version.
 func (c *Checker) HoldAgainstMain(ctx context.Context) (other []string, err error) {
 	main, err := c.Source.Main(ctx)
 	if err != nil {
@@ -160,9 +160,9 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// CompareWithManifest compares the files of a model whose original no one names with its manifest, by
-// hash; weights that a loader doesn't read by size alone. A weight file that a loader reads, and that
-// the manifest doesn't list, is a fault. Call FreeHashes first.
+// CompareWithManifest compares the files of a model with its manifest, by hash, if no one names the
+// original. It compares weights that no loader reads only by size. A weight file that a loader
+// reads, and that the manifest doesn't list, is a fault. Call FreeHashes first.
 func (c *Checker) CompareWithManifest(ctx context.Context) error {
 	if err := c.checkNames(); err != nil || c.DF11.Manifest == nil {
 		return err
@@ -200,8 +200,8 @@ func (c *Checker) CompareWithManifest(ctx context.Context) error {
 	return nil
 }
 
-// isListed reports whether a file is as the manifest lists it. Of weights without a published hash, it
-// compares the size alone.
+// isListed reports whether a file is as the manifest lists it. For weights without a published
+// hash, it compares only the size.
 func (c *Checker) isListed(ctx context.Context, f plan.File, o metadata.OutputFile) (bool, error) {
 	switch {
 	case f.Size != o.Size:
@@ -221,8 +221,8 @@ func isPlainWeights(name string) bool {
 }
 
 // Alone returns nil if decoding the model without its original restores the original's files, and
-// otherwise what CheckDecoding says. If the manifest is why, Alone adds it to the files that differ.
-// Call it last, if the pair holds the same weights.
+// otherwise the error of CheckDecoding. If that's the manifest's fault, Alone adds the manifest to
+// the files that differ. Call it last, and only if the pair holds the same weights.
 func (c *Checker) Alone(files []model.File) error {
 	err := c.CheckDecoding(files)
 	c.differsIn(err)
@@ -237,7 +237,7 @@ func (c *Checker) CompareListed() {
 	}
 }
 
-// differsIn adds the manifest to the files that differ if it's why.
+// differsIn adds the manifest to the files that differ if err is the manifest's fault.
 func (c *Checker) differsIn(err error) {
 	if _, differs := errors.AsType[*ManifestError](err); !differs {
 		return
@@ -253,8 +253,9 @@ func (c *Checker) sortBeside() {
 }
 
 // addMissing finds the original's files that the model lacks, whatever the reason, and those that a
-// conversion makes for loaders. What stays in a local original is left out; of a repo, a conversion
-// takes everything that has a place in the result. A model that is one file has no others.
+// conversion makes for loaders. It skips what a conversion leaves in a local original. From a repo,
+// a conversion takes everything that has a place in the result. A model that is one file has no
+// others.
 func (c *Checker) addMissing(original plan.Carried, made []string) {
 	left := original.NotCopied
 	for _, name := range original.Stay {
@@ -343,8 +344,8 @@ func (c *Checker) wanted(original plan.Carried) (wanted map[string]plan.File, ma
 }
 
 // config returns the path of the original's config.json into which the dict goes, or "" if a
-// conversion writes a new one. Others put the dict of a pipeline's component into that component's
-// own config.
+// conversion writes a new one. Other tools put the dict of a pipeline's component into that
+// component's own config.
 func (c *Checker) config() string {
 	isOwn := c.Layout() == catalog.ComfyUI || c.Model.Listing.Dir != "" && c.DF11.Dir == ""
 	if isOwn || c.Model.Listing.Config == nil {
@@ -353,8 +354,8 @@ func (c *Checker) config() string {
 	return path.Join(c.DF11.Dir, names.Config)
 }
 
-// asNamed returns a copy of the plan, with the remainder as the model names it: like the official
-// compressor if the model has none of our names.
+// asNamed returns a copy of the plan in which the remainder has the name that the model gives it:
+// the official compressor's, if the model has none of our names.
 func (c *Checker) asNamed() *plan.Plan {
 	p := *c.Plan
 	has := func(f plan.OutputFile) bool { return c.hasWeights(path.Base(f.Path)) }

@@ -18,7 +18,7 @@ import (
 // FreeHashes compares the weight files with the manifest: their sizes, and every SHA-256 that a Hub
 // publishes. Equal hashes show only that the manifest, a claim by the repo's maker, fits the files;
 // other hashes are a fault. It also finds other files that the manifest lists and the model lacks.
-// What they hold is for CompareFiles, which comes first.
+// CompareFiles, which comes first, has compared those that are there.
 func (c *Checker) FreeHashes(context.Context) error {
 	if c.DF11.Manifest == nil {
 		return nil

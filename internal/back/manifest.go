@@ -166,7 +166,7 @@ func unitPlaces(m *metadata.Manifest) map[string][]place {
 			attr := plan.Tensor{Name: t.Name, Shape: t.Shape}
 			p := place{unit: u, elem: elem, name: t.Name, nElems: attr.NElems()}
 			if t.SliceOf != "" {
-				// rows are as good as bytes to sort by, and the hash shows what is wrong
+				// rows sort as bytes do, and if they're wrong, the hash shows it
 				p.offset, _ = strconv.ParseInt(catalog.Leaf(t.Name), 10, 64)
 			}
 			name := cmp.Or(t.SliceOf, t.Name)

@@ -29,7 +29,7 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.Layout == "" {
 		opt.Layout = catalog.Layout(d.Layout())
 	}
-	opt.Unfilled = true // the model shows its structure
+	opt.Unfilled = true // the model itself shows which modules are units
 	named := opt
 	if named.WeightFile == "" && named.Component == "" {
 		named.WeightFile, named.Component = sourcePlace(d)
@@ -56,9 +56,9 @@ func readingOf(d *model.DF11) string {
 	return files[0].Path
 }
 
-// sourcePlace returns the place of the source's weights by the manifest, if it's unusual: their one
-// file, or the folder of a pipeline. If the model lies in a pipeline's folder, that is the
-// component.
+// sourcePlace returns where the manifest says that the source's weights are, if that's unusual:
+// their one file, or the folder of a pipeline. If the model lies in a pipeline's folder, that is
+// the component.
 func sourcePlace(d *model.DF11) (weightFile, component string) {
 	if d.Dir != "" || d.Manifest == nil {
 		return "", d.Dir
@@ -115,14 +115,15 @@ func nodeLoads(ctx context.Context, src plan.Source, opt plan.Options) bool {
 	return err == nil && len(ids) > 0 && catalog.Find(ids[0]).NodeLoads()
 }
 
-// What a sample of a pair has.
+// Bounds of a sample of a pair.
 const (
 	sampleTensors = 8
 	sampleBytes   = 4096 // of each, at most
 )
 
 // Samples compares the beginnings of a few copied tensors with the original's, and returns how many
-// are the same, of how many. They tell parts of one class and one shape apart.
+// of them are the same. They show which of several components a model is, if all have the same
+// class and shapes.
 func (p Pair) Samples(ctx context.Context) (same, of int, err error) {
 	var plain []plan.Tensor
 	for _, u := range p.Plan.Units {

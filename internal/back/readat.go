@@ -55,7 +55,7 @@ func (r *Rebuilder) section(p place) (*io.SectionReader, error) {
 	return s, nil
 }
 
-// weights are those of a place in a coded unit, as BF16.
+// weights reads the weights of a place in a coded unit, as BF16.
 type weights struct {
 	units *openUnits
 	place
@@ -81,7 +81,7 @@ func (w *weights) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// wide are BF16 values as the F32 values that were narrowed to them.
+// wide reads BF16 values as F32, as they were before they were narrowed.
 type wide struct{ *io.SectionReader }
 
 func (w *wide) ReadAt(p []byte, off int64) (int, error) {
@@ -100,7 +100,7 @@ func (w *wide) ReadAt(p []byte, off int64) (int, error) {
 // maxOpenUnits bounds how many units of a model are open at once: each takes its tables.
 const maxOpenUnits = 64
 
-// openUnits are the units of a model that are open. Goroutines may share it.
+// openUnits are the open units of a model. Goroutines may share them.
 type openUnits struct {
 	model *model.DF11
 	mutex sync.Mutex

@@ -138,8 +138,8 @@ func twice(ctx context.Context, d *model.DF11, f func() error) error {
 	return err
 }
 
-// A RebuildError says that a DF11 model can't restore a file of the original, as the original
-// describes it or only the manifest does.
+// A RebuildError says that a DF11 model can't restore a file as the original, or else the manifest,
+// describes it.
 type RebuildError struct {
 	File       string
 	Err        error
@@ -272,7 +272,7 @@ func (r *rebuild) open(u *spans.Unit) (*verify.Unit, error) {
 	return opened, nil
 }
 
-// A widener writes BF16 values as the F32 values that were narrowed to them.
+// A widener writes BF16 values as F32, as they were before they were narrowed.
 type widener struct {
 	w   io.Writer
 	buf []byte

@@ -19,12 +19,12 @@ import (
 // original.
 var ErrRemoteDF11 = errors.New("a DF11 model must be on this machine to become another layout without its original")
 
-// Original opens the original of a DF11 model as a source whose weights are decoded as they're read.
-// With an original in the pair, everything else comes from that, and the source takes its place.
-// Without one, headers and hashes come from the manifest, and all other files from the DF11 model,
-// which must be on this machine. Whoever reads a weight file to its end compares its hash; prove
-// does that for all files, and compares the files that a plan copies with the manifest. Closing the
-// source closes the DF11 model.
+// Original opens the original of a DF11 model as a source whose weights are decoded as they're
+// read. If the pair has an original, everything but the weights comes from it, and the new source
+// replaces it in the pair. Without one, headers and hashes come from the manifest, and all other
+// files from the DF11 model, which must be on this machine. The caller that reads a weight file to
+// its end compares its hash. prove does that for all files, and compares the files that a plan
+// copies with the manifest. Closing the source closes the DF11 model.
 func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src model.Source,
 	m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {
 	if p.Model == nil && p.DF11.Local() == "" {
@@ -62,9 +62,9 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 	return src, m, prove, err
 }
 
-// compareCopied returns an InvalidError for the first file of the DF11 model that a plan copies, or
-// the config that it goes by, and that isn't as the manifest lists it. A file that the manifest doesn't
-// list comes along only if the user asked for it.
+// compareCopied compares the files of the DF11 model that a plan copies, and the config that it
+// goes by, with the manifest. It returns an InvalidError for the first file that isn't as listed. A
+// file that isn't listed is copied only if the user asked for it.
 func (p Pair) compareCopied(ctx context.Context, made *plan.Plan) error {
 	listed := p.DF11.Manifest.Listed()
 	copied := slices.Concat(made.Copied, made.Components)

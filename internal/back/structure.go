@@ -67,14 +67,14 @@ type Checked struct {
 	Units   int `json:"units"`      // in DF11
 	BF16    int `json:"units_bf16"` // stored unchanged
 	Tensors int `json:"tensors"`    // copied ones
-	// Unfilled says, for each module whose weights no known reader fills in, why.
+	// Unfilled has the reason for each module whose weights no known reader fills in.
 	Unfilled []string `json:"unfilled,omitempty"`
 	Files
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Structure checks the model alone: a loader must find it, and every unit must be decodable. Of the
-// original, it uses only the layout.
+// Structure checks the model alone: a loader must find it, and every unit must be decodable. It
+// uses only the layout of the original.
 func (c *Checker) Structure(ctx context.Context) error {
 	if why := c.lacks(c.Layout()); why != "" {
 		return model.Invalidf("", "%s", why)

@@ -12,10 +12,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// misread checks an error that says that values of the source rule out a conversion, if a Hub sent
-// them: a bit may have changed on its way. It reads these values once more. If they're right now,
-// it returns the path of the file that was read wrong. It returns "" if the error is right, or is
-// none of this kind.
+// misread checks an error by which values that a Hub sent rule out a conversion, because a bit may
+// have changed on its way. It reads these values once more. If they're right now, it returns the
+// path of the file that was read wrong. It returns "" if the error is right, or is none of this
+// kind.
 func (s *state) misread(ctx context.Context, err error) (file string, readErr error) {
 	if s.Model.Local {
 		return "", nil

@@ -108,15 +108,15 @@ func (s *state) copier() *copier {
 	return k
 }
 
-// copyAll copies a few files at once, as many as the disk holds, but not those of a known SHA-256,
-// which the targets have. Unless all of them can wait for the end, a file that doesn't stay is removed
-// once it's uploaded.
+// copyAll copies a few files at once, as many as the disk holds. It skips files of a known SHA-256,
+// which the targets have. Unless all of them can wait for the end, a file that doesn't stay is
+// removed once it's uploaded.
 func (k *copier) copyAll(ctx context.Context, known map[string]string) ([]publish.SideFile, error) {
 	disk := semaphore.NewWeighted(cmp.Or(k.space.ForCopies(), math.MaxInt64))
 	out := make([]publish.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Copies)
-	if k.wait { // small files take questions more than bytes
+	if k.wait { // small files cost requests more than bytes
 		g.SetLimit(budget.Uploads)
 	}
 	for i, f := range k.files {

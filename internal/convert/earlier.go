@@ -12,13 +12,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// takeOver marks the outputs that this run takes over as an earlier run has verified them. It takes
-// one over if every target is as its manifest says (path, size, and SHA-256 of each file), and if
-// each manifest lists the output with the digest that it has in this plan. The digest covers the
-// SHA-256 of a Hub's source files. A local source has only a sample there, but this run has compared
-// its SHA-256 with the manifest's. If any source file has none, takeOver does nothing. An older
-// program wrote no digests: if its source files are the same, the stored header must be the one that
-// this plan writes.
+// takeOver marks the outputs that this run leaves as an earlier run verified them. It takes one
+// over if every target is as its manifest says (path, size, and SHA-256 of each file), and if each
+// manifest lists the output with the digest that it has in this plan. The digest covers the SHA-256
+// of a Hub's source files. A local source has only a sample there, but this run has compared its
+// SHA-256 with the manifest's. If any source file has none, takeOver does nothing. An older program
+// wrote no digests: if its source files are the same, the stored header must be the one that this
+// plan writes.
 //
 // Anyone who can write to a target can forge all of this. So the run doesn't claim to have verified
 // these outputs. With Force, or for a target that it publishes to for the first time, it takes

@@ -32,7 +32,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// hand completes each target with a result. The copied files are there already.
+// hand completes each target with a result, whose copied files are there already.
 func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) error {
 	files, err := r.files(copied)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 	return nil
 }
 
-// witness lets another client read what was published. What it sees to be wrong is an error; if it
-// can't look, that's a warning.
+// witness lets another client read what was published. It returns an error if that client sees
+// something wrong, and only warns if it can't look.
 func (s *state) witness(ctx context.Context, whole *publish.Result) error {
 	err := s.to.ReadBack(ctx, whole)
 	if err == nil || ctx.Err() != nil {

@@ -48,7 +48,7 @@ func CheckCard(m *model.Model, license string) error {
 	return nil
 }
 
-// readFront reads the front matter of the source's card, as far as the result's may have it. Without
+// readFront reads the members of the source's front matter that the result's card may have. Without
 // a license, nothing of an unreadable card is published.
 func (j *job) readFront() (err error) {
 	j.front, err = j.Model.Card()
@@ -69,7 +69,7 @@ func (j *job) readFront() (err error) {
 	return nil
 }
 
-// original returns the Hub repo that the weights are those of, and its commit; "" if that wasn't
+// original returns the Hub repo that has the same weights, and its commit; "" if they weren't
 // compared.
 func (j *job) original() (repo, commit string) {
 	if o := j.Model.Origin; o != nil {

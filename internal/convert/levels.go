@@ -57,14 +57,15 @@ type VerifyReport struct {
 	// TensorsLeftOut are the names of the original's tensors that no conversion stores, because they
 	// are of other models.
 	TensorsLeftOut []string
-	// Weights counts the weights of units in DF11, all compared or hashed. It's 0 if the level does
+	// Weights counts the weights in units. All were compared or hashed. It's 0 if the level does
 	// neither, or if an earlier check found a fault.
 	Weights int64
 	Files   int
 	// Published says that the SHA-256 of every rebuilt file was published, not computed here.
 	Published bool
-	// Alone says whether decode restores the original's files without the original. Nil: the level
-	// doesn't compare the weights, or there is a fault. WhyNotAlone says why it doesn't.
+	// Alone says whether decode restores the original's files without the original, and WhyNotAlone
+	// why it doesn't. Alone is nil if the level doesn't compare the weights, or if there is a
+	// fault.
 	Alone       *bool
 	WhyNotAlone error
 	// Verified says what compared the weights; nil if the level doesn't.

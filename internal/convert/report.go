@@ -18,7 +18,7 @@ type Report struct {
 	Sizes    Sizes
 	Made     Made
 	Verified Verified
-	// Note says what large share stays BF16; the caller knows the plan.
+	// Note says which large share of the model stays BF16. The caller sets it.
 	Note string
 	// Left lists the files of a local source that weren't copied, because no reader of the model
 	// opens them.
@@ -29,8 +29,8 @@ type Report struct {
 type Source struct {
 	Name   string
 	Commit string
-	// Original is the Hub repo that the weights are those of, and OriginalCommit its commit. Both
-	// are "" if that wasn't compared. Equal counts the files of a local source that were compared.
+	// Original is the Hub repo that has the same weights, and OriginalCommit its commit. Both are
+	// "" if they weren't compared. Equal counts the files of a local source that were compared.
 	Original       string
 	OriginalCommit string
 	Equal          int

@@ -54,8 +54,8 @@ func (r *result) markedCard() ([]byte, error) {
 	return metadata.MarkCard(card), nil
 }
 
-// withCard returns files with what others have added to the card of a destination. A license that the
-// run was given is the card's, whoever wrote another one.
+// withCard returns files with what others have added to the card of a destination. If the run was
+// given a license, it replaces the card's, whoever wrote that.
 func (r *result) withCard(ctx context.Context, files []publish.SideFile,
 	found *publish.Inspection) ([]publish.SideFile, error) {
 	card, err := found.Card(ctx)

@@ -15,7 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
-// attempts are those of one run. Nothing else in this package repeats the work of a conversion.
+// attempts are the attempts of one run. Nothing else in this package repeats the work of a
+// conversion.
 type attempts struct {
 	job     *job
 	open    *state // nil while the targets aren't open
@@ -23,7 +24,7 @@ type attempts struct {
 	tries   map[try]int
 }
 
-// A try is one for a subject: a file, or a repo.
+// A try is an attempt because of a subject: a file, or a repo.
 type try struct {
 	remedy  *remedy
 	subject string
@@ -93,9 +94,9 @@ func (a *attempts) after(ctx context.Context, err error) error {
 
 // A remedy is for one cause of failed attempts.
 type remedy struct {
-	again int    // so many more attempts for one subject
+	again int    // how many more attempts a subject gets
 	says  string // what goes on
-	last  string // what the error says after the last of them, with {file}; "" is nothing
+	last  string // what the error adds after the last of them, with {file}; may be ""
 	// closed means that it also helps if the targets can't be opened
 	closed bool
 	// finds returns the subject of a failure: a file, or the repo; "" if it has another cause
@@ -113,7 +114,7 @@ var remedies = []*remedy{
 		finds:  inRepo(func(_ *attempts, err error) bool { return errors.Is(err, publish.ErrBranchGone) }),
 		undo:   func(_ context.Context, a *attempts, _ string) error { return a.close(false) },
 	},
-	{ // then it's rebuilt again, whatever else has shown it to be right
+	{ // then it's rebuilt again, even if its hash was right meanwhile
 		again: 1,
 		says:  "the outputs don't give back a source file: making them again",
 		last:  "so it was, too, before its outputs were made again from the whole file",

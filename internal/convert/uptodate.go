@@ -57,9 +57,9 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// isRenewed reports whether a target's card has the license that the run was given, and what the card
-// of a local source says, which no commit pins. Newer rules may say that otherwise. A card that isn't
-// ours stays as it is.
+// isRenewed reports whether a target's card has the license that the run was given, and what the
+// card of a local source says, because no commit pins that. Newer rules may word it differently. A
+// card that isn't ours stays as it is.
 func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
 	newer bool) (bool, error) {
 	pinned := !s.Model.Local || newer

@@ -100,7 +100,7 @@ func (v *verification) run(ctx context.Context) error {
 		}
 	}
 	if !r.faulty() {
-		_ = v.judge(c.Fits()) // every error of it is a fault: it reads nothing
+		_ = v.judge(c.Fits()) // it reads nothing, so every error is a fault
 	}
 	if r.faulty() {
 		return nil
@@ -147,8 +147,7 @@ func (v *verification) original(ctx context.Context) ([]model.File, error) {
 	return v.hashed, nil
 }
 
-// judge records a fault under its subject, and keeps the first of each. It returns an error that is
-// no fault.
+// judge records the first fault of each subject. It returns an error that isn't a fault.
 func (v *verification) judge(err error) error {
 	f := &v.report.Faults
 	switch model.SubjectOf(err) {

@@ -50,8 +50,8 @@ func (g *blockGroups) add(below string, attrs []string, index int, module string
 	g.list[i].modules = append(g.list[i].modules, module)
 }
 
-// writePatterns writes the patterns of stacks: one for each group of blocks. If DF11 couldn't hold a
-// unit, it takes all blocks apart, and returns that split is true.
+// writePatterns writes the patterns of stacks: one for each group of blocks. If DF11 couldn't hold
+// a unit, it takes all blocks apart, and split is true.
 func writePatterns(ctx context.Context, stacks []stack, inv *inventory, class *catalog.Facts,
 	fused fusedExperts) (patterns catalog.PatternDict, split bool, err error) {
 	w := patternWriter{inv: inv, class: class, fused: fused}
@@ -66,8 +66,8 @@ func writePatterns(ctx context.Context, stacks []stack, inv *inventory, class *c
 	return patterns, true, err
 }
 
-// A patternWriter writes patterns of blocks. It takes blocks apart if they have fused experts that
-// can't be theirs, and with split all of them.
+// A patternWriter writes patterns of blocks. It takes blocks apart if they can't hold their fused
+// experts. With split, it takes all apart.
 type patternWriter struct {
 	inv   *inventory
 	class *catalog.Facts

@@ -24,7 +24,7 @@ type Carried struct {
 	Stay []string
 }
 
-// An original is a source as its readers see it.
+// An original is a source as readers of the original see it.
 type original struct {
 	*reader.Original
 	parts catalog.Members // the pipeline's other parts, by folder
@@ -51,8 +51,8 @@ func (s *Source) original(layout catalog.Layout) (*original, error) {
 }
 
 // Carry says what a conversion into a layout does with the files of a source that it doesn't
-// convert. Of the source, it needs Files, Dir, ModelIndex, and the paths of Weights. It may return a
-// RefusedError.
+// convert. It needs only Files, Dir, ModelIndex, and the paths of Weights of the source. It may
+// return a RefusedError.
 func Carry(s *Source, layout catalog.Layout) (Carried, error) {
 	o, err := s.original(layout)
 	if err != nil {

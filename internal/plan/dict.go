@@ -18,8 +18,8 @@ type dictionary struct {
 	aside    []string // modules of the entry's dict that this source has in another type, or lacks
 }
 
-// makeDict makes the plan's dict: the caller's, as it is, or the entry's for this source, or one by
-// the rule for unknown models.
+// makeDict makes the plan's dict: the caller's, unchanged; or the entry's, fitted to this source;
+// or one derived from the tensors.
 func makeDict(ctx context.Context, r *reading, m *recognition, c *checkpoint,
 	notes *Notes) (*dictionary, error) {
 	if r.opt.PatternDict != nil {

@@ -10,8 +10,8 @@ import (
 
 // Digest returns the SHA-256, in hexadecimal, of what the plan says of weights: source ID, weight
 // files, layout, pattern dict, every output file with the aliases that are compared with it, and
-// the tensors that are left out. It doesn't cover options and machine facts
-// that change no byte of these, nor the commit, nor copied files.
+// the tensors that are left out. It doesn't cover the commit, copied files, or options and facts of
+// the machine that change none of these bytes.
 func (p *Plan) Digest() string {
 	var weights []File
 	for i, w := range p.source.Weights {
@@ -71,7 +71,7 @@ func (p *Plan) outputDigest(f OutputFile) string {
 	return digest([]any{FormatVersion, f.Path, units, src.decisive(f.Plain), aliases, f.Metadata})
 }
 
-// decisive returns what of tensors decides the bytes of an output.
+// decisive returns what decides the bytes of an output, for each of its tensors.
 func (s *Source) decisive(ts []Tensor) []any {
 	out := make([]any, len(ts))
 	for i, t := range ts {

@@ -9,9 +9,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// judge returns the verdict of a reader about the output, by what became of tiny models of its class
-// there, and why. condition says what the reader needs. "Loads" takes more than the class: the
-// config must build it with these layers, and every tensor must be one that the class loads.
+// judge returns a reader's verdict on the output, and the reason. It goes by what became of tiny
+// models of the class in that reader. condition says what the reader needs. "Loads" takes more than
+// the class: the config must build it with these layers, and every tensor must be one that the
+// class loads.
 func judge(o *output, t precedent, tiny Verdict, condition string) (Verdict, string) {
 	untested := func(why string) (Verdict, string) {
 		return Untested, strings.TrimPrefix(why+"; "+condition, "; ")

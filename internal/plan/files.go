@@ -25,7 +25,7 @@ type placement struct {
 // refuses names that a repo or a file system may refuse, and files that can't both exist.
 func placeFiles(ctx context.Context, r *reading, layout catalog.Layout, v *division,
 	notes *Notes) (*placement, error) {
-	if ctx.Err() != nil { // with very many tensors, the steps before take a while
+	if ctx.Err() != nil { // the steps before take a while if there are very many tensors
 		return nil, context.Cause(ctx)
 	}
 	f := placeTensors(&r.source, layout, v, notes)
@@ -51,8 +51,8 @@ func placeFiles(ctx context.Context, r *reading, layout catalog.Layout, v *divis
 	return f, f.checkCollisions()
 }
 
-// checkCollisions refuses files of the result that collide. Two units do if their paths differ only
-// in a dot and an underscore.
+// checkCollisions refuses files of the result that collide. Those of two units do, if their paths
+// differ only in a dot and an underscore.
 func (f *placement) checkCollisions() error {
 	paths := []string{names.Config, names.Card, names.Manifest}
 	if f.remainderIndex != "" {

@@ -13,7 +13,7 @@ import (
 
 // refuseForeign refuses a source whose config says that the weights are quantized, unless isPlain
 // says that none is: a merge of a quantized model may have kept its config. It also refuses a
-// pipeline if its root config says that another folder is DF11 already. The units of that one lie at
+// pipeline if its root config says that another folder is DF11 already. That model's units lie at
 // the root, where a second DF11 model would put its own.
 func refuseForeign(c *catalog.Config, root catalog.Members, isPlain bool) error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {

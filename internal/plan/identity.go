@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// An Identity says what a journal or a manifest knows about its result. A member that is empty isn't
-// known, because an older program didn't write it: journals without a layout know nothing but the
+// An Identity says what a journal or a manifest knows about its result. An empty member isn't
+// known, because an older program didn't write it. A journal without a layout knows only the
 // source.
 type Identity struct {
 	Source string         `json:"source,omitempty"` // Hub repo of the weights
@@ -47,8 +47,8 @@ func IdentityOf(p *Plan, source string) Identity {
 // DictDigest returns the SHA-256, in hexadecimal, of a pattern dict.
 func DictDigest(d catalog.PatternDict) string { return digest(d) }
 
-// Contradicts reports whether two identities are of different results, whatever the source is called
-// and at whatever commit it is. What either of them doesn't know is no difference.
+// Contradicts reports whether two identities are of different results, whatever the source is
+// called and at whatever commit it is. A member that either of them lacks is no difference.
 func (id Identity) Contradicts(other Identity) bool {
 	if id.Layout == "" || other.Layout == "" {
 		return false
@@ -66,7 +66,7 @@ func (id Identity) Unlike(other Identity) string {
 	return cmp.Or(id.Source, "a local model") + " (" + id.difference(other) + ")"
 }
 
-// difference says what of the result another one of the same source has not.
+// difference says what the result has that another result of the same source lacks.
 func (id Identity) difference(other Identity) string {
 	switch {
 	case id.Layout == "" || other.Layout == "":

@@ -29,7 +29,7 @@ func (n *Notes) warn(format string, args ...any) {
 	n.Warnings = append(n.Warnings, human.Message(format, args...))
 }
 
-// lack warns of files that the output lacks.
+// lack warns that the output lacks files.
 func (n *Notes) lack(format string, args ...any) {
 	n.warn(format, args...)
 	n.Lacks = append(n.Lacks, n.Warnings[len(n.Warnings)-1])

@@ -43,7 +43,7 @@ type program struct {
 	// name and version are those of the program as it was tried; a program without versions has the
 	// beginning of a commit
 	name, version string
-	// opens says why the program opens no output of a layout, or returns ""
+	// opens says why the program doesn't open outputs of a layout, or returns ""
 	opens func(catalog.Layout) string
 	// fills says why the program can't give a unit its weights, or returns ""
 	fills func(*output, Unit) string
@@ -94,7 +94,7 @@ type verdicts struct {
 }
 
 // askReaders asks every program about the output. It refuses an output with a unit that no reader
-// fills, and one that the reader that the caller named can't load.
+// fills, and an output that the caller's reader can't load.
 func askReaders(o *output, notes *Notes) (*verdicts, error) {
 	opt := o.from.opt
 	asked := make([]answer, len(programs))
@@ -152,7 +152,8 @@ func (a answer) obstacle(lacks string) string {
 	return cmp.Or(a.opens, lacks, cmp.Or(a.fills...), a.builds)
 }
 
-// unfilled returns, for each unit that no program can fill which opens the output, a reason.
+// unfilled returns the reason for each unit that no program can fill, among those that open the
+// output.
 func unfilled(asked []answer, units []Unit) (why []string) {
 	for i := range units {
 		var reasons []string
@@ -226,7 +227,7 @@ func officialBuilds(o *output) string {
 	return foreignNames(o)
 }
 
-// isOwnCode says that only code of the model's own has the class, or returns "".
+// isOwnCode says that only the model's own code has the class, or returns "".
 func isOwnCode(o *output) string {
 	if o.model.loader.Via != "own code" {
 		return ""

@@ -32,9 +32,9 @@ type naming struct {
 	renames [][2]string // of that class
 }
 
-// recognize finds the entry that the caller names, or else the one that fits the source best. If the
-// caller gives a dict, an entry that the caller names lends its names and ties alone, because the
-// config.json of a finished model states its dict alone.
+// recognize finds the entry that the caller names, or else the one that fits the source best. If
+// the caller gives a dict, the entry that the caller names lends only its names and ties: the
+// config.json of a finished model states the dict, and nothing else.
 func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, error) {
 	m := &recognition{names: naming{renames: r.facts.Renames}}
 	if err := askLayout(ctx, r, inv); err != nil {
@@ -126,9 +126,8 @@ func CheckLike(like string) error {
 	return unknown(h, "the catalog has no entry %s", like)
 }
 
-// askLayout refuses a source whose tensors are named as ComfyUI names a model's, and whose file as a
-// library names any: without a config, and unless the caller says it, nothing shows which of the two
-// loads it.
+// askLayout refuses a source without a config whose tensors have ComfyUI's names and whose file has
+// a library's: unless the caller says so, nothing shows which of the two loads it.
 func askLayout(ctx context.Context, r *reading, inv *inventory) error {
 	if r.opt.Layout != "" || r.opt.PatternDict != nil || r.opt.Like != "" || r.opt.Finished ||
 		r.survey.Config+r.survey.ModelIndex != "" || r.survey.Layout == catalog.ComfyUI {

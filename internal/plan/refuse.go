@@ -17,8 +17,8 @@ func refuseDF11(detail string) error {
 	return &RefusedError{Detail: detail, Hint: hint.IsDF11, Next: IsDF11}
 }
 
-// unknown refuses a name of the request's that the source or the catalog doesn't have: a mistake of
-// the user's, not of the source.
+// unknown refuses a name that the user gave and that the source or the catalog doesn't have: the
+// user's mistake, not the source's.
 func unknown(h hint.Hint, format string, args ...any) error {
 	return usage.Of(refuse(h, format, args...))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Stays says which large share of the model stays BF16, and what another repo could compress. It
-// returns "" if there is neither.
+// returns "" if neither applies.
 func (p *Plan) Stays() string {
 	return strings.Trim(p.PlainShares()+"; "+p.Twin, "; ")
 }

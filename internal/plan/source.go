@@ -107,11 +107,11 @@ type reading struct {
 	opt    Options
 	survey *Survey
 	index  string // path of the index; "" if there is none
-	// the path of each tensor's file by the index, if that names the weight files; else nil
+	// the path of each tensor's file, if the index names the weight files; else nil
 	weightMap map[string]string
 	cfg       *catalog.Config
 	facts     catalog.Facts // of the stated class
-	// facts of the class that an auto class builds instead; nil if it's the stated one
+	// facts of the class that an auto class builds; nil if that's the stated class
 	built *catalog.Facts
 }
 

@@ -163,8 +163,8 @@ func (t template) expand(ctx context.Context, pat catalog.Pattern) (stack, error
 	return s, nil
 }
 
-// attrsFound says of a pattern's attributes which any block has, and why any block doesn't have one,
-// or not for all experts.
+// attrsFound says which of a pattern's attributes any block has, and why a block lacks one, wholly
+// or for some experts.
 type attrsFound struct {
 	has   map[string]bool
 	lacks map[string]error

@@ -179,7 +179,7 @@ func plainTensors(units []Unit, remainder []Tensor) (all []Tensor) {
 // maxUnits is enough for 60 layers of 384 experts (docs/format.md §16).
 const maxUnits = 32_768
 
-// checkSize refuses more units than a plan has room for, and more tensors in the output than readers
+// checkSize refuses more units than a plan may have, and more tensors in the output than readers
 // accept.
 func (v *division) checkSize() error {
 	stored := len(encoder.ArrayNames())*len(v.units) + len(v.plain())

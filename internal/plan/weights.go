@@ -221,9 +221,9 @@ func isPart(p string) bool {
 	return ok && !strings.HasSuffix(p, "-00001-of-00001.safetensors")
 }
 
-// Files returns the weight files in shard order, given the content of the file Index, or nil if there
-// is none. It refuses an index that can't be read, an index that names missing files, and an index
-// next to a single file that is none of its files, unless only one of the two can be loaded.
+// Files returns the weight files in shard order, given the content of the file Index, or nil if
+// there is none. It refuses an index that can't be read, an index that names missing files, and an
+// index next to a single file that it doesn't name, unless only one of the two can be loaded.
 func (w *WeightSet) Files(index []byte) ([]File, error) {
 	files, _, err := w.resolve(index)
 	return files, err

@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// These functions compare tensors with what a config says of them. They go by what most classes have
-// in common, pass what they don't know, and return "" if nothing differs.
+// These functions compare tensors with what a config says of them. They go by what most classes
+// have in common, accept what they don't know, and return "" if nothing differs.
 
 // tensors lists all tensors that the output has: those that pass through, then the units' weights.
 func (v *division) tensors() []Tensor {
@@ -34,7 +34,7 @@ func otherWidth(cfg *catalog.Config, tensors []Tensor) string {
 	return ""
 }
 
-// uncountedLayer says that there are layers as units, and that the config has no number of them.
+// uncountedLayer says that layers are units, but the config doesn't count them.
 func uncountedLayer(cfg *catalog.Config, units []Unit) string {
 	if cfg.Number("num_hidden_layers") >= 0 {
 		return ""
@@ -78,7 +78,7 @@ func otherRows(cfg *catalog.Config, tensors []Tensor) string {
 		case len(heads) == 0:
 		case leaf == "k_proj", leaf == "v_proj":
 			of, isOne = "heads", keyed[rows]
-		case leaf == "q_proj": // in some classes with a gate beside it
+		case leaf == "q_proj": // in some classes with a gate next to it
 			of, isOne = "heads", queried[rows] || queried[rows/2]
 		}
 		if !isOne {
@@ -99,8 +99,8 @@ func products(heads, dims []int) map[int]bool {
 	return all
 }
 
-// lackedName says which tensor the source lacks although a switch of the config makes the class build
-// it, beside one that the source has.
+// lackedName says which tensor the source lacks although a switch of the config makes the class
+// build it next to one that the source has.
 func lackedName(cfg *catalog.Config, t *catalog.Tried, tensors []Tensor) string {
 	has := map[string]bool{}
 	for _, x := range tensors {

@@ -71,7 +71,7 @@ func (p Push) listing(id string, files map[string]hub.FileInfo) listing {
 	return l
 }
 
-// A commit of a repo holds files.
+// A commit is a repo's commit, with the list of its files.
 type commit struct {
 	push  Push
 	id    string
@@ -125,11 +125,12 @@ func (c commit) open(ctx context.Context, outputs []ledger.Output, pieces int64)
 	return model.OpenOutputs(ctx, refs, none, c.push.Hub, pieces)
 }
 
-// isResult holds for any file: nothing asks it, because a repo keeps what a commit removes.
+// isResult returns true. No one calls it, because a repo's history keeps what a commit removes.
 func (c commit) isResult(string) bool { return true }
 
-// workBranch names the branch on which the plan prepares an update of main. Another target branch has
-// its name in between. Not every Hub routes a name with a slash.
+// workBranch names the branch on which the plan prepares an update of main. If the target is
+// another branch, its name is a part of that. There's no slash, because some Hubs don't route such
+// names.
 func (r *repo) workBranch() string {
 	if r.main.name != "main" {
 		return "df11-convert-" + r.main.name + "-" + r.run.Digest

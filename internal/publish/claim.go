@@ -16,16 +16,16 @@ type author int
 const (
 	unknown  author = iota // the file says nothing
 	stranger               // made another result
-	former                 // made this result of other weights, or of weights that aren't known
-	equal                  // made this result of these very weights, by another plan
+	former                 // made this result from other weights, or from weights that aren't known
+	equal                  // made this result from these very weights, by another plan
 	same                   // followed this plan, for these weights
 )
 
-// author says who made a claim. Two results are the same if they have the same weights of the source,
-// layout, component, and dict. An update, made from another commit of the same source, counts as the
-// same result. A manifest lists the SHA-256 of the source's weights. A journal doesn't, so the run
-// rebuilds the source files before the result counts (internal/convert/rebuild.go). there are the
-// files next to the claim.
+// author says who made a claim. Two results are the same if they have the same weights of the
+// source, layout, component, and dict. An update, made from another commit of the same source,
+// counts as the same result. A manifest lists the SHA-256 of the source's weights. A journal
+// doesn't, so the run rebuilds the source files before the result counts
+// (internal/convert/rebuild.go). there has the files next to the claim.
 func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there contents) (author, error) {
 	if claim.Plan == "" {
 		return unknown, nil
@@ -53,10 +53,10 @@ func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there conte
 	return stranger, nil
 }
 
-// made reports whether every output that a journal lists, and that is still there, is made of the
-// weights of a local source, by whatever plan. No commit pins these weights, so the digests of the
-// outputs decide, which cover a sample of each weight file, as that of a plan does. Early programs
-// wrote none: then the outputs themselves are compared, bit for bit.
+// made reports whether every output that a journal lists, and that is still there, was made from
+// the weights of a local source, by any plan. No commit pins these weights. So the digests of the
+// outputs decide: like a plan's digest, each covers a sample of every weight file. Early programs
+// wrote no digests; then the outputs themselves are compared, bit for bit.
 func (c *Conversion) made(ctx context.Context, claim ledger.Claim, there contents) (bool, error) {
 	if !c.From.Local || claim.Weights != nil {
 		return false, nil
@@ -95,8 +95,8 @@ func (c *Conversion) isFormer(path string, claim ledger.Claim) bool {
 	return false
 }
 
-// hashed returns the weight files of the source, or nil if they or those of a claim can't be compared
-// by their SHA-256.
+// hashed returns the weight files of the source, or nil if the SHA-256 of any, or of any file of
+// the claim, isn't known.
 func (c *Conversion) hashed(ctx context.Context, claim ledger.Claim) ([]names.File, error) {
 	unhashed := func(f names.File) bool { return f.SHA256 == "" }
 	if claim.Weights == nil || slices.ContainsFunc(claim.Weights, unhashed) {
@@ -125,8 +125,8 @@ func (c *Conversion) isUpdate(ctx context.Context, claim ledger.Claim) (bool, er
 	return strings.EqualFold(name, c.From.Repo), err
 }
 
-// translate returns a claim by an earlier program as this one makes it: with the digests that early
-// programs didn't write, and with outputs of former names, which may get their present ones.
+// translate returns a claim by an earlier program as this program would write it: with digests,
+// which early programs left out, and with the present names of outputs.
 func (c *Conversion) translate(ctx context.Context, claim ledger.Claim) (ledger.Claim, error) {
 	digested := false
 	for _, o := range claim.Outputs {

@@ -42,8 +42,8 @@ func (r *repo) upload(ctx context.Context, on *branch, files ...hub.Blob) error 
 	return nil
 }
 
-// uploadRest uploads together what is left for the end: the side files that the run has written,
-// and the copied ones and outputs in its folder that it has not uploaded.
+// uploadRest uploads, all together, what is left at the end: the side files that the run has
+// written, and the copied files and outputs in its folder that aren't uploaded yet.
 func (r *repo) uploadRest(ctx context.Context, res *Result) (err error) {
 	var rest []hub.Blob
 	for _, o := range res.Outputs {

@@ -1,6 +1,6 @@
-// Package publish is where a result goes: a folder that keeps it, or a repo of the Hub. It decides
-// whose a file of a destination is (standing.go), by the claims that it finds there (claim.go), and
-// how a destination becomes complete. It makes no outputs.
+// Package publish puts a result where it stays: into a folder, or into a repo of the Hub. It
+// decides whose a file of a destination is (standing.go), by the claims that it finds there
+// (claim.go), and how a destination becomes complete. It makes no outputs.
 package publish
 
 import (
@@ -25,8 +25,8 @@ type Destination interface {
 // may be called by several goroutines; one at a time calls everything else.
 type Remote interface {
 	Destination
-	// Publishes is false if nothing is published. Then Found is nil, Published is empty, and nothing
-	// else but Stored is called.
+	// Publishes is false if nothing is published. Then Found is nil, Published is empty, and only
+	// Stored may be called.
 	Publishes() bool
 	Where() Location
 	// Published lists the outputs that earlier runs have published: with whole, those of all parts,

@@ -12,9 +12,9 @@ import (
 )
 
 // A ConflictError reports files in a destination that aren't ours. Overwritten have names of the
-// result's files. Alike have names that some systems can't tell from those. Files are weights that a
-// loader would read along with the result (docs/format.md §13). Stay are those of Alike and Files that
-// a run doesn't replace with Force either.
+// result's files. Alike have names that some systems can't tell from those. Files are weights that
+// a loader would read along with the result (docs/format.md §13). Stay are those of Alike and Files
+// that stay even with Force.
 type ConflictError struct {
 	Where                           string
 	Files, Overwritten, Alike, Stay []string
@@ -63,8 +63,8 @@ func (e *ConflictError) staying(files []string) []string {
 }
 
 // A NewerError says that a newer version of this program made what a destination holds, by other
-// rules or in a form that this version can't read. This version would turn it back, and the newer one
-// would renew it again.
+// rules or in a form that this version can't read. This version would undo the newer one's work,
+// and the newer one would redo it.
 type NewerError struct {
 	Where  string
 	Unread string // the manifest or journal whose form is newer; "" if only the rules are

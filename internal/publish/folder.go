@@ -24,8 +24,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// filesDir is where the outputs of a folder that does not keep them are, inside of the state
-// folder.
+// filesDir is the folder, inside the state folder, for the outputs of a folder that doesn't keep
+// them.
 const filesDir = "files"
 
 // A Folder is where output files are made. It's the user's output folder, which keeps them, or a work
@@ -89,7 +89,7 @@ func (f *Folder) inspect(ctx context.Context) error {
 	return err
 }
 
-// Found is what the folder held before the run; at its end, what Finish has found.
+// Found is what the folder held before the run, or after Finish, what Finish found.
 func (f *Folder) Found() *Inspection { return f.in }
 
 // list lists the files of the result, the journals and the manifest, and other files that a loader
@@ -214,10 +214,10 @@ func (f *Folder) isResult(name string) bool {
 // Name is where the folder is.
 func (f *Folder) Name() string { return f.disk.Root.Name() }
 
-// State is the folder in it for all that is not the result.
+// State is the folder inside it for everything but the result.
 func (f *Folder) State() *os.Root { return f.disk.State }
 
-// place is where in the folder a file of the result lies, or one of the state.
+// place returns the path in the folder of a file of the result, or of the state.
 func (f *Folder) place(name string) string {
 	if inState(name) {
 		return name
@@ -245,7 +245,7 @@ func (f *Folder) earlier() *ledger.Ledger {
 	return l
 }
 
-// Clear removes from a work folder the outputs that aren't complete, or of no use to this run.
+// Clear removes from a work folder the outputs that are incomplete, or of no use to this run.
 func (f *Folder) Clear() (err error) {
 	for name := range f.in.versions {
 		if o, _ := f.ledger.Output(name); !f.Stays && !inState(name) && !o.Here {
@@ -339,8 +339,7 @@ func (f *Folder) write(s SideFile) error {
 }
 
 // complete makes sure that no one else has changed files of the folder since the run began. A file
-// that former runs have made is ours, too, but no part of this result. The disk knows versions by the
-// names of the result, because the folder stays.
+// that former runs made is ours too, but no part of this result.
 func (f *Folder) complete(ctx context.Context, r *Result) error {
 	l, err := f.list()
 	if err != nil {

@@ -33,7 +33,7 @@ type Inspection struct {
 	onHub    map[string]names.File   // the files as a Hub lists them; nil for a folder
 	listed   map[string][]listed     // the files of ours that claims list, or have listed, by path
 	claims   map[string]ledger.Claim // that count, by the file that makes them
-	stranger string                  // names the result of a claim that doesn't
+	stranger string                  // names the result of a claim that doesn't count
 	card     cardMarks
 }
 

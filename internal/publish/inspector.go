@@ -31,8 +31,8 @@ type contents interface {
 	size(name string) int64 // less than 1 if it isn't known
 	// read returns a file of at most limit bytes.
 	read(ctx context.Context, name string, limit int64) ([]byte, error)
-	// file returns a file with its SHA-256. In a folder, that is a hash of the kind that like is, if
-	// it isn't "".
+	// file returns a file with its SHA-256. In a folder, if like isn't "", it's a hash of the same
+	// kind as like.
 	file(ctx context.Context, name, like string) (names.File, error)
 	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
 	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
@@ -86,7 +86,7 @@ type inspector struct {
 	begins   bool
 	last     *Inspection // an empty one when the run begins
 	in       *Inspection
-	replaced map[string][]listed // what Force would count as ours besides, by path
+	replaced map[string][]listed // what else Force would count as ours, by path
 	conflict ConflictError
 }
 
@@ -154,7 +154,7 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	if err != nil {
 		return err
 	}
-	ended := inState(name) && x.now.onHub == nil // its run, because the folder is locked
+	ended := inState(name) && x.now.onHub == nil // the run is over, because the folder is locked
 	switch {
 	case by == unknown || x.at.work && claim.Keeps:
 		return nil
@@ -187,7 +187,7 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	return nil
 }
 
-// list adds the files that a claim lists, a journal or the manifest.
+// list adds the files that a claim (a journal or the manifest) lists.
 func (x *inspector) list(to map[string][]listed, name string, claim ledger.Claim) {
 	add := func(f listed) {
 		f.commit = claim.Commit

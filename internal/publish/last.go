@@ -34,8 +34,8 @@ func (r *repo) Finish(ctx context.Context, res *Result) error {
 	return r.commit(ctx, c)
 }
 
-// lastOps is what makes a tree of main complete: the side files, every output that it doesn't hold,
-// and deletions of what is ours and no part of the result.
+// lastOps returns what completes a tree of main: the side files, every output that it lacks, and
+// the deletion of our files that are no part of the result.
 func (r *repo) lastOps(c change, tree map[string]hub.FileInfo) []hub.Op {
 	b := c.branch
 	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
@@ -56,9 +56,10 @@ func (r *repo) lastOps(c change, tree map[string]hub.FileInfo) []hub.Op {
 }
 
 // checkPublished rereads main after the last commit. Some Hubs ignore a commit's parent, so two
-// programs can write at once and mix their files (KohakuHub does). The last one to look says so: if
-// main isn't what it published, nor a whole result of the plan, it takes main apart, so that no
-// loader takes a mixture for a model. Then it completes main once more, unless others are at work.
+// programs can write at once and mix their files (KohakuHub does). So the program that looks last
+// acts: if main is neither what it published nor another whole result of the plan, it takes main
+// apart, so that no loader takes a mixture for a model. Then it completes main once more, unless
+// others are at work.
 func (r *repo) checkPublished(ctx context.Context, c change) error {
 	tree, err := r.push.Hub.Tree(ctx, r.push.Repo, r.main.name)
 	if err != nil {
@@ -81,7 +82,7 @@ func (r *repo) checkPublished(ctx context.Context, c change) error {
 	if err == nil && in.Current {
 		return nil
 	}
-	if in == nil { // no one else's claims are ours
+	if in == nil { // main couldn't be inspected: go by what was known of it
 		in = r.main.in
 	}
 	lost.why = err

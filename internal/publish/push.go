@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Push says where a conversion is published: to a repo. A nil Push publishes nothing, and all its
+// A Push says to which repo a conversion is published. A nil Push publishes nothing, and all its
 // methods may be called.
 type Push struct {
 	Hub *hub.Client

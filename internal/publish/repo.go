@@ -66,7 +66,7 @@ func openRepo(ctx context.Context, push Push, run *Conversion, m *model.Model, f
 	return r, err
 }
 
-// Publishes reports that it does.
+// Publishes returns true.
 func (r *repo) Publishes() bool { return true }
 
 // Where returns the location. Its commit is the newest of the result's branch.
@@ -130,7 +130,7 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 			return createErr
 		}
 		if created && visibility.Open {
-			return nil // by whom it may be written to
+			return nil // this token made it, so it can write to it
 		}
 		// it may be public: somebody else was quicker, or the Hub ignored that it should be private
 		info, err = r.info(ctx)
@@ -172,9 +172,10 @@ func (p Push) isSource(id string, m *model.Model) bool {
 }
 
 // Published lists the outputs that earlier runs have published. It reads the manifest of a finished
-// conversion. Unless that is by this plan, it also reads the journal of the part or, for the whole,
-// the journals of all parts of any split: an output doesn't depend on the run that made it. While
-// main holds another finished model, work goes to the plan's own branch, which is always ours.
+// conversion. Unless that manifest is of this plan, it also reads the journal of the part or, for
+// the whole, the journals of all parts of any split: an output doesn't depend on the run that made
+// it. While main holds another finished model, work goes to the plan's own branch, which is always
+// ours.
 func (r *repo) Published(ctx context.Context, whole bool) ([]ledger.Output, error) {
 	if r.main.in.Made {
 		return r.run.held(r.main.in.claims[names.Manifest], r.main.in), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// Result is a conversion that only lacks its end.
+// A Result is a conversion that is ready for [Destination.Finish].
 type Result struct {
 	Files       []SideFile // in the order in which they appear
 	Outputs     []ledger.Output

@@ -25,12 +25,12 @@ type Settled struct {
 	Published time.Time
 }
 
-// Settled looks whether a target holds the result of a source at its commit, made by the rules of this
-// program, or newer ones, when it was asked for the same. It only compares what the Hub lists with the
-// manifest, which stays its author's claim, and returns nil in doubt: then a run finds out what is
-// missing. endpoint is the source's Hub. The branch of a run that was killed after its last commit
-// stays until a run changes the target: looking for one would take another request each time. memory
-// is the run's budget.
+// Settled returns the target if it holds what a run would publish: the result of this commit of the
+// source, made with the same options, by this program's rules or newer ones. It only compares what
+// the Hub lists with the manifest, which stays its author's claim. In doubt, it returns nil; then a
+// run finds out what is missing. endpoint is the source's Hub. The branch of a run that was killed
+// after its last commit stays until a run changes the target: looking for one would take another
+// request each time. memory is the run's budget.
 func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked string,
 	memory int64) *Settled {
 	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)

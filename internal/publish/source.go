@@ -48,8 +48,7 @@ func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	return nil
 }
 
-// foldersOf describes the folders, as far as they are there, that files below a folder lie in,
-// directly or deeper.
+// foldersOf describes the existing folders that files below a folder lie in, at any depth.
 func foldersOf(root string, files []string) (found []os.FileInfo) {
 	seen := map[string]bool{}
 	for _, name := range files {

@@ -119,10 +119,10 @@ func (x *inspector) isListed(ctx context.Context, name string,
 		func(f listed) bool { return f.SHA256 == file.SHA256 }), err
 }
 
-// writable returns those of a list that a conversion may have written: weights of a DF11 model, what
-// their readers open next to them, and copies of files that the source had at the
-// listed commit; of a local source, license terms. A list may be forged, and a folder keeps nothing
-// that is removed.
+// writable returns the files of a list that a conversion may have written: weights of a DF11 model,
+// what their readers open next to them, copies of files that the source had at the listed commit
+// and, for a local source, license terms. A list may be forged, and a folder keeps nothing that is
+// removed.
 func (x *inspector) writable(ctx context.Context, name string, list []listed) (made []listed, err error) {
 	base := strings.ToLower(path.Base(name))
 	switch {

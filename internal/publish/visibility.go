@@ -30,9 +30,9 @@ func (v Visibility) String() string {
 	return "is to be private: " + v.Why + "; --public publishes it for everyone, if the license allows that"
 }
 
-// Visibility says who may see the target. A flag decides. Without one, the target is as open as the
-// repo whose weights the source has, by its Hub's own words. The target of a source without such a
-// repo is private. Nothing else that's found on a disk or in a card counts.
+// Visibility says who may see the target. A flag decides. Without one, the target is as open as its
+// Hub says that the repo with the source's weights is. The target of a source without such a repo
+// is private. Nothing else that's found on a disk or in a card counts.
 func (p *Push) Visibility(ctx context.Context, m *model.Model) Visibility {
 	why := m.Closed()
 	switch {
@@ -53,8 +53,8 @@ func (p *Push) Visibility(ctx context.Context, m *model.Model) Visibility {
 	return Visibility{Open: true, Why: why}
 }
 
-// closedHere says why the repo of another Hub isn't public at the target's Hub, or returns "". What
-// everyone may see there may be open to a company only, or be another model.
+// closedHere says why the repo of another Hub isn't public at the target's Hub, or returns "". A
+// repo that everyone may see on that Hub may be open only to a company, or be another model.
 func (p *Push) closedHere(ctx context.Context, m *model.Model) string {
 	repo := m.Origin.Repo
 	info, err := p.Hub.Info(ctx, repo, m.Origin.Commit)
