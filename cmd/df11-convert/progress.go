@@ -43,7 +43,8 @@ func (u *ui) count(p pipeline.Progress) {
 // state returns the progress as terminals show it.
 func state(p pipeline.Progress) terminal.State {
 	s := terminal.State{Phase: p.Phase, Share: p.Share, Ended: p.Ended, Failed: p.Failed,
-		Elapsed: p.Elapsed, Left: p.Left, Files: p.Files, FilesTotal: p.FilesTotal}
+		Elapsed: p.Elapsed, Left: p.Left, Files: p.Files, Published: p.FilesPublished,
+		FilesTotal: p.FilesTotal}
 	for _, w := range p.Stages {
 		s.Stages = append(s.Stages, terminal.Stage{Name: w.Stage, Done: w.Done, All: w.Total})
 	}

@@ -33,7 +33,7 @@ func midway() pipeline.Progress {
 	p.Uploaded.Store(1_900_000_000)
 	m.Look(now.Add(11 * time.Second))
 	made := pipeline.Progress{Phase: m.Phase(), Share: m.Share, Begun: true, Elapsed: m.Elapsed(), Left: m.Left(),
-		Files: m.Outputs.Load(), FilesTotal: m.OutputFiles.Load()}
+		Files: m.Outputs.Load(), FilesPublished: 4, FilesTotal: m.OutputFiles.Load()}
 	for _, w := range m.Work {
 		made.Stages = append(made.Stages, pipeline.StageProgress{Stage: w.Stage.String(), Done: w.Done, Total: w.All})
 	}
@@ -50,7 +50,7 @@ func TestProgressFits(t *testing.T) {
 			}
 		}
 	}
-	got, want := terminal.Line(m), "convert 16% · about 27s left · 11s so far · 6/36 files · 8.20 GB of 16.1 GB"
+	got, want := terminal.Line(m), "convert 16% · about 27s left · 11s so far · 4/36 published · 8.20 GB of 16.1 GB read"
 	if got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}

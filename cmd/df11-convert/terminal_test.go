@@ -203,7 +203,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			u.say("waiting 12s: the Hub answered 503 Service Unavailable and asks to try again later")
 			u.drawBlock(s)
 			if ended {
-				s.Ended = true
+				s.Ended, s.Failed = true, true
 				u.drawBlock(s)
 				u.screen.Release()
 				u.resume = "df11-convert acme/model --push"

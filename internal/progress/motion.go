@@ -10,6 +10,7 @@ type Motion struct {
 	Ended bool      // the stages have stopped: nothing is left to do
 	Began time.Time // when the run began
 	at    time.Time // of the last look
+	sent  inFlight  // at the last look
 	paces [nStages]pace
 }
 
@@ -71,7 +72,20 @@ func (m *Motion) Look(now time.Time) {
 			break
 		}
 	}
+	if n := m.Uploaded.Load(); n != m.sent.read {
+		m.sent.read, m.sent.since = n, now
+	}
+	m.sent.unconfirmed = min(m.unconfirmed.Load(), buffered)
 	for i, w := range work {
+		if w.Stage == Upload {
+			w.Done = max(0, w.Done-m.sent.unconfirmed)
+			if len(m.Work) == 0 {
+				m.sent.before = w.Done
+			}
+			if w.Done <= m.sent.before {
+				continue // until the first bytes are sent for sure, the speed is unknown
+			}
+		}
 		m.paces[w.Stage].add(now.Sub(m.at), m.canWork(work, i), w.Done)
 	}
 	m.Work, m.Share, m.at = work, max(m.Share, m.Counters.Share()), now
@@ -91,6 +105,22 @@ func (m *Motion) canWork(work []Work, i int) bool {
 
 // Elapsed returns how long the run has lasted.
 func (m *Motion) Elapsed() time.Duration { return m.at.Sub(m.Began) }
+
+// inFlight is how many bytes uploads have read, the last of them at since, how many of them may not
+// be sent yet, and how many earlier runs had sent.
+type inFlight struct {
+	read, unconfirmed, before int64
+	since                     time.Time
+}
+
+// buffered bounds what the system may have taken from uploads and not sent yet: two connections
+// with 4 MiB each, Linux's largest buffer by default (tcp_wmem).
+const buffered = 8 << 20
+
+// unsent returns the bytes that are probably still to be sent of those that were read, at a speed.
+func (m *Motion) unsent(speed float64) float64 {
+	return max(0, float64(m.sent.unconfirmed)-speed*m.at.Sub(m.sent.since).Seconds())
+}
 
 // leftMost is the longest time left to report, in seconds. Anything slower stands still.
 const leftMost = 100 * 86400
@@ -112,10 +142,14 @@ func (m *Motion) Left() time.Duration {
 				speed = down
 			}
 			if speed > 0 {
+				rest += m.unsent(speed)
 				last := float64(w.All) / float64(max(1, m.OutputFiles.Load()))
 				most = max(most+min(rest, last)/speed, rest/speed)
 			}
 		} else if speed > 0 {
+			if w.Stage != Read { // it may wait for one of the ranges that arrive side by side
+				speed = max(speed, m.meters[w.Stage].perSecond())
+			}
 			most = max(most, rest/speed)
 		}
 	}

@@ -32,6 +32,7 @@ type Counters struct {
 	phase                                 atomic.Value         // string
 	meters                                [nStages]meter
 	sending                               atomic.Int64 // outputs that are being uploaded
+	unconfirmed                           atomic.Int64 // bytes of these that were read to be sent
 
 	mu       sync.Mutex
 	arriving map[*arrival]struct{}
@@ -59,6 +60,14 @@ func (s Stage) String() string {
 // own resource, even if another stage keeps that core busy. Time spent waiting for neighboring
 // stages doesn't count.
 type meter struct{ bytes, busy atomic.Int64 }
+
+// perSecond returns the speed of one worker, or 0 if it isn't known.
+func (m *meter) perSecond() float64 {
+	if busy := m.busy.Load(); busy > 0 {
+		return float64(m.bytes.Load()) / time.Duration(busy).Seconds()
+	}
+	return 0
+}
 
 // Timed starts to measure one piece of a stage's work. When it's done, call the returned function
 // with the number of bytes.
@@ -147,6 +156,7 @@ func (p *Counters) Uploading(r io.ReaderAt, size int64) (counted io.ReaderAt, en
 	return u, func(sent bool) {
 		p.sending.Add(-1)
 		n := min(u.read.Load(), size)
+		p.unconfirmed.Add(-n)
 		if !sent {
 			p.Uploaded.Add(-n)
 			return
@@ -169,6 +179,7 @@ func (u *upload) ReadAt(b []byte, off int64) (int, error) {
 	now := u.read.Add(int64(n))
 	fresh := min(now, u.size) - min(now-int64(n), u.size)
 	u.p.Uploaded.Add(fresh)
+	u.p.unconfirmed.Add(fresh)
 	u.p.Count(Upload, fresh)
 	return n, err
 }

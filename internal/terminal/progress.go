@@ -5,6 +5,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,9 +29,10 @@ type State struct {
 	Share         float64       // of all work, 0 to 1
 	Ended, Failed bool          // nothing more will be done, because of an error if Failed
 	Elapsed, Left time.Duration // Left is 0 if it isn't known
-	Files         int64         // that are finished
-	FilesTotal    int64
-	Stages        []Stage // those that work at once
+	// Files are finished, and Published of them in the repo. With an upload, only these count.
+	Files, Published int64
+	FilesTotal       int64
+	Stages           []Stage // those that work at once
 }
 
 // A Stage is how many bytes a stage of a run has to process, and how many it has processed.
@@ -39,18 +41,28 @@ type Stage struct {
 	Done, All int64
 }
 
+// past says in one word what a stage has done with its bytes.
+var past = map[string]string{"read": "read", "encode": "encoded", "verify": "verified"}
+
 // summary returns what matters most: times, files, and how much of the model has passed its first
 // stage.
 func summary(m State) (parts []string) {
 	elapsed, first := Duration(m.Elapsed), m.Stages[0]
-	if left := m.Left; left > 0 && !m.Ended {
+	if left := m.Left; left >= time.Second && !m.Ended {
 		parts = append(parts, "about "+Duration(left)+" left")
 	}
-	if !m.Ended {
+	switch {
+	case !m.Ended:
 		elapsed += " so far"
+	case m.Failed:
+		elapsed = "stopped after " + elapsed
 	}
-	return append(parts, elapsed, fmt.Sprintf("%d/%d files", m.Files, m.FilesTotal),
-		human.Bytes(first.Done)+" of "+human.Bytes(first.All))
+	files := fmt.Sprintf("%d/%d files", m.Files, m.FilesTotal)
+	if slices.ContainsFunc(m.Stages, func(s Stage) bool { return s.Name == "upload" }) {
+		files = fmt.Sprintf("%d/%d published", m.Published, m.FilesTotal)
+	}
+	return append(parts, elapsed, files, fmt.Sprintf("%s of %s %s", human.Bytes(first.Done),
+		human.Bytes(first.All), past[first.Name]))
 }
 
 // Line describes the state in one line, no matter how long.
