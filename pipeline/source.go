@@ -226,7 +226,7 @@ func checkIncluded(o *opened, include []string) error {
 	}
 	for _, f := range o.plan.NotCopied {
 		if slices.Contains(include, f.Path) {
-			return hint.On(usage.Errorf("--include: %s can't come along (%s)", f.Path, f.Why), hint.IncludeNever)
+			return hint.On(usage.Errorf("--include: %s can't be copied (%s)", f.Path, f.Why), hint.IncludeNever)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func checkFolder(dir, model string) error {
 	if len(others) == 0 || err != nil {
 		return err
 	}
-	return hint.On(usage.Errorf("%s holds other things, among which the result would lie: %s", dir,
+	return hint.On(usage.Errorf("the result would land among other files in %s: %s", dir,
 		human.List(others)), hint.FolderInUse.With("folder",
 		human.ShellWord(filepath.Join(dir, ResultName(model)))))
 }

@@ -64,10 +64,10 @@ on with the next one. If the network, the Hub, or the token fails, batch tries
 for five minutes, then ends the list; a token that can't write ends it at once.
 If the Hub refuses one repo and answers for another of the list, only that
 model fails.
-If a namespace's storage is full, or takes no repos of yours, batch leaves out
-the other models that would upload weights there, and goes on with the rest.
-The exit code is 0 if every model ends as expected, else that of what ended the
-list, or else that of the first failure.
+If a namespace's storage is full, or you may not make repos there, batch leaves
+out the other models that would upload weights there, and goes on with the rest.
+The exit code is 0 if every model ends as expected. Otherwise it's the code of
+what ended the list, or else of the first failure.
 
 LIST is a YAML file with models: and a list below it. An entry is a Hub repo
 such as org/name, or source: with any of revision, component, file, repo-id,

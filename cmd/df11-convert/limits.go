@@ -110,7 +110,7 @@ func (c *cardFlag) Set(text string) error {
 	*c = cardFlag(gib)
 	if *c == 0 || *c > 1000 { // 4060Ti would be tebibytes
 		*c = 0
-		return errors.New("no memory of one GPU: write a size such as 24GB")
+		return errors.New("not the memory of one GPU: write a size such as 24GB")
 	}
 	return nil
 }

@@ -187,7 +187,7 @@ func (v *verification) print(w io.Writer) {
 			v.Decoder, v.Device)
 	}
 	if len(r.Unfilled) > 0 {
-		t.row("unfilled", "no known reader gives these modules their weights: %s",
+		t.row("unfilled", "no known reader fills these modules: %s",
 			human.List(r.Unfilled))
 	}
 	for _, x := range r.Warnings {
@@ -203,7 +203,7 @@ func (v *verification) print(w io.Writer) {
 		t.row("left out", "%s", leftOut(r.LeftOut))
 	}
 	if n := len(r.TensorsLeftOut); n > 0 {
-		t.row("left out", "%s of the original, of other models than the diffusion model: %s",
+		t.row("left out", "%s of the original belong to other models than the diffusion model: %s",
 			count(n, "tensor"), human.List(human.ByModule(r.TensorsLeftOut)))
 	}
 	if len(r.NotCompared) > 0 {

@@ -17,7 +17,7 @@ import (
 
 // ErrRemoteDF11 says that a DF11 model is in a repo, and can't be converted from there without its
 // original.
-var ErrRemoteDF11 = errors.New("a DF11 model must be on this machine to become another layout without its original")
+var ErrRemoteDF11 = errors.New("without its original, only a DF11 model on this machine can get another layout")
 
 // Original opens the original of a DF11 model as a source whose weights are decoded as they're
 // read. If the pair has an original, everything but the weights comes from it, and the new source

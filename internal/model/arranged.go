@@ -130,4 +130,4 @@ func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool
 
 // ErrRemoteWeights says that a source can't be read in another order, because its weights would have
 // to be fetched.
-var ErrRemoteWeights = errors.New("its weights must be on this machine to be arranged for ComfyUI")
+var ErrRemoteWeights = errors.New("only weights on this machine can be arranged for ComfyUI")

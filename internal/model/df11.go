@@ -223,7 +223,7 @@ func originalOf(card []byte) string {
 // fits returns an error for a file of a DF11 model that is larger than any program writes it.
 func fits(f plan.File, limit int64) error {
 	if f.Size > limit {
-		return Invalidf(f.Path, "it has %d bytes, more than the %d that it can rightly have", f.Size, limit)
+		return Invalidf(f.Path, "it has %d bytes, more than the %d that it can have", f.Size, limit)
 	}
 	return nil
 }

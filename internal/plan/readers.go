@@ -104,7 +104,7 @@ func askReaders(o *output, notes *Notes) (*verdicts, error) {
 	v := &verdicts{unfilled: unfilled(asked, o.units), loader: o.model.loader}
 	if len(v.unfilled) > 0 && !opt.Unfilled {
 		return nil, refuse(hint.Unfilled,
-			"no reader gives these modules their weights: %s", human.List(v.unfilled))
+			"no reader fills these modules: %s", human.List(v.unfilled))
 	}
 	if err := checkParameters(o); err != nil {
 		return nil, err
