@@ -259,7 +259,9 @@ var (
 		"system's certificates")
 	Firewall = row("Firewall", "let {host} through your firewall or proxy: the Hub answers, but this "+
 		"storage of it doesn't; https://huggingface.co/docs/hub/models-downloading lists its hosts")
-	ProxyLogin  = row("ProxyLogin", "set HTTP_PROXY and HTTPS_PROXY to http://user:password@host:port")
+	ProxyLogin = row("ProxyLogin", "set HTTP_PROXY and HTTPS_PROXY to http://user:password@host:port")
+	BadProxy   = row("BadProxy", "write it as http://user:password@host:port; in the user and the password, "+
+		"a % is %25, an @ is %40, a # is %23, and a : is %3A")
 	RequestSize = row("RequestSize", "raise the request limit of the server, or of a proxy in between "+
 		"(nginx: client_max_body_size)")
 	Report = row("Report", "report this with the output of -v: the Hub can't take what the program sent")

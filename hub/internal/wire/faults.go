@@ -90,6 +90,7 @@ var (
 	ErrTooLarge      = lasting("file is larger than allowed here", none)
 	errTooLong       = lasting("the request is larger than allowed there", hint.RequestSize)
 	errProxy         = lasting("the proxy wants a login", hint.ProxyLogin)
+	errBadProxy      = lasting("not the address of a proxy", hint.BadProxy)
 	errLegal         = lasting("not available here, for legal reasons", hint.Legal)
 	ErrConflict      = lasting("branch moved", hint.BranchMoved)
 	ErrMissingObject = lasting("the hub doesn't have a file that the commit names", hint.Again)

@@ -110,10 +110,27 @@ func proxyOf(e *Error) (variable, proxy string) {
 		return "", ""
 	}
 	scheme, _, _ := strings.Cut(e.URL, ":")
-	for _, name := range []string{strings.ToUpper(scheme) + "_PROXY", scheme + "_proxy"} {
-		if u, err := url.Parse(os.Getenv(name)); err == nil && u.Host != "" {
-			return name, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
-		}
+	name, value := proxyVariable(scheme)
+	if u, err := url.Parse(value); err == nil && u.Host != "" {
+		return name, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 	}
 	return "", ""
+}
+
+// proxyVariable returns the variable that says which proxy requests of a scheme go through, and its
+// value, which may hold a password. ALL_PROXY is read as curl does, by a program that sets the
+// others to its value.
+func proxyVariable(scheme string) (name, value string) {
+	upper := strings.ToUpper(scheme) + "_PROXY"
+	name = upper
+	if value = os.Getenv(name); value == "" {
+		name = strings.ToLower(upper)
+		value = os.Getenv(name)
+	}
+	for _, all := range []string{"ALL_PROXY", "all_proxy"} {
+		if value != "" && os.Getenv(all) == value {
+			name = all
+		}
+	}
+	return name, value
 }

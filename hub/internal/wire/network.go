@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,7 +31,7 @@ func newRoundTripper(governor *Governor) *http.Transport {
 		return d.DialContext(ctx, network, addr)
 	}
 	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
+		Proxy: proxyFor,
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request,
 			resp *http.Response) error {
 			if resp.StatusCode == http.StatusOK {
@@ -44,4 +46,29 @@ func newRoundTripper(governor *Governor) *http.Transport {
 		MaxIdleConnsPerHost: 2 * Transfers,
 		IdleConnTimeout:     90 * time.Second,
 	}
+}
+
+// proxyFor returns the proxy of a request, as http.ProxyFromEnvironment does. That one goes directly
+// to the host if it can't read the variable, and a password with a bare % is enough for that:
+// https://pkg.go.dev/golang.org/x/net/http/httpproxy. A network that demands a proxy would be
+// bypassed, so this is an error here. Hosts on this machine never have a proxy.
+func proxyFor(r *http.Request) (*url.URL, error) {
+	name, value := proxyVariable(r.URL.Scheme)
+	if ip := net.ParseIP(r.URL.Hostname()); r.URL.Hostname() != "localhost" && !ip.IsLoopback() &&
+		value != "" && !isProxy(value) {
+		return nil, fmt.Errorf("%s is %w", name, errBadProxy)
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
+// isProxy reports whether a value is an address that net/http takes for a proxy: a host, with or
+// without a scheme, user, and port.
+func isProxy(value string) bool {
+	if !strings.Contains(value, "://") {
+		value = "http://" + value
+	}
+	u, err := url.Parse(value)
+	return err == nil && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) &&
+		u.Hostname() != "" && (strings.Count(u.Host, ":") < 2 || u.Host[0] == '[') &&
+		strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
