@@ -159,10 +159,14 @@ func folderBytes(dir string) int64 {
 // work, unless the Hub can copy it.
 func TestCopyLargerThanTheDisk(t *testing.T) {
 	t.Parallel()
-	large := func() *hubtest.Model {
-		return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: map[string][]byte{
-			"vocab.model": bytes.Repeat([]byte{0, 1}, copyDisk)}})
+	largeFiles := func(n int) *hubtest.Model {
+		files := map[string][]byte{"vocab.model": bytes.Repeat([]byte{0, 1}, copyDisk)}
+		for i := range n - 1 {
+			files[fmt.Sprintf("vocab-%d.model", i)] = bytes.Repeat([]byte{0, byte(i)}, copyDisk)
+		}
+		return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: files})
 	}
+	large := func() *hubtest.Model { return largeFiles(1) }
 	disk := func(o *convert.Options) { o.Disk = copyDisk }
 	w := newWorld(t, large(), hubtest.WithLFSThreshold(500_000))
 	_, err := w.convert(t.Context(), t, t.TempDir(), disk)
@@ -177,6 +181,12 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	}
 	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
 	w.mustConvert(t, disk)
+	const lists = "/api/models/" + sourceRepo + "/tree/*"
+	many := newWorld(t, largeFiles(4), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
+	many.mustConvert(t, disk)
+	if one, four := w.Count("GET", lists), many.Count("GET", lists); one == 0 || one != four {
+		t.Errorf("for one large file the source was listed %d times, for four %d times", one, four)
+	}
 	w = newWorld(t, large(), hubtest.WithLFSThreshold(500_000), hubtest.WithXetHashes())
 	w.Inject(hubtest.Fault{Method: "POST", Path: copyRoute, Times: always, Action: hubtest.Error(403, "", "Forbidden")})
 	if _, err := w.convert(t.Context(), t, t.TempDir(), disk); !errors.As(err, new(*budget.DiskError)) {

@@ -48,8 +48,8 @@ func (s *state) isHeld(f plan.File) bool {
 // path. After any failure the files are fetched and uploaded instead.
 func (s *state) copiedInside(ctx context.Context) map[string]string {
 	done := map[string]string{}
-	if ask := s.copyableInside(ctx); len(ask) > 0 {
-		copied, err := s.to.Copy(ctx, s.Model, ask)
+	if s.copiesInside() {
+		copied, err := s.to.Copy(ctx, s.Model, s.carried())
 		if err != nil {
 			s.Log.Info("no copy inside the hub, uploading instead", "err", err)
 		}
@@ -58,23 +58,20 @@ func (s *state) copiedInside(ctx context.Context) map[string]string {
 	return done
 }
 
-// copyableInside lists the large files that the target's server may be able to copy from the source's
-// storage.
-func (s *state) copyableInside(ctx context.Context) []hub.FileInfo {
-	if s.sendAll || s.folder.Stays {
-		return nil
-	}
-	return s.Push.CanCopy(ctx, s.Model, s.carried())
-}
+// copiesInside reports whether the run asks the target's server to copy files.
+func (s *state) copiesInside() bool { return !s.sendAll && !s.folder.Stays }
 
 // checkCopies refuses a disk that can't hold the largest file to copy, unless the Hub can copy that
 // file.
 func (s *state) checkCopies(ctx context.Context) error {
 	k := s.copier()
+	var inside map[string]bool
 	for _, f := range k.files {
 		err := k.fits(f)
-		inside := func(d hub.FileInfo) bool { return d.Path == f.Path }
-		if err != nil && !slices.ContainsFunc(s.copyableInside(ctx), inside) {
+		if err != nil && inside == nil && s.copiesInside() {
+			inside = s.Push.CanCopy(ctx, s.Model, k.files)
+		}
+		if err != nil && !inside[f.Path] {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -67,14 +66,14 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 // something wrong, and only warns if it can't look.
 func (s *state) witness(ctx context.Context, whole *publish.Result) error {
 	err := s.to.ReadBack(ctx, whole)
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if _, wrong := errors.AsType[*hub.WitnessError](err); wrong {
-		return err
+	if unread, ok := errors.AsType[*publish.UnreadError](err); ok {
+		s.Log.Warn("another client couldn't read back what was published", "err", unread)
+		return nil
 	}
-	s.Log.Warn("another client couldn't read back what was published", "err", err)
-	return nil
+	return err
 }
 
 // sourceFiles returns what the manifest says of each weight file. In the report it counts all

@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // A Destination holds the result in the end: a [Folder] that stays, or a [Remote].
@@ -37,16 +38,17 @@ type Remote interface {
 	// Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
 	Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error
 	UploadFile(ctx context.Context, s SideFile) error
-	// Copy asks the server to copy files of the source that [Push.CanCopy] lists, and returns the
-	// SHA-256 of those it copied, by path.
-	Copy(ctx context.Context, m *model.Model, files []hub.FileInfo) (map[string]string, error)
+	// Copy asks the server to copy those files of the source that [Push.CanCopy] reports, and returns
+	// the SHA-256 of those it copied, by path.
+	Copy(ctx context.Context, m *model.Model, files []plan.File) (map[string]string, error)
 	// Commit makes uploaded outputs part of the destination, together with the journal that lists
 	// them and all others that are committed.
 	Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Ledger) error
 	// Stored opens finished outputs, in the folder or, by ranges, on the server. It keeps at most
 	// pieces bytes of them in memory. Nothing may be committed until it's closed.
 	Stored(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
-	// ReadBack lets another client than ours read, after Finish, what was published.
+	// ReadBack lets another client than ours read, after Finish, what was published. The error is an
+	// UnreadError if that client can't look.
 	ReadBack(ctx context.Context, r *Result) error
 	// CleanUp removes what this run and earlier ones needed on the server, after Finish.
 	CleanUp(ctx context.Context) error
@@ -74,7 +76,7 @@ func (nowhere) Published(context.Context, bool) ([]ledger.Output, error) { retur
 
 func (nowhere) Commit(context.Context, []ledger.Output, *ledger.Ledger) error { return nil }
 
-func (nowhere) Copy(context.Context, *model.Model, []hub.FileInfo) (map[string]string, error) {
+func (nowhere) Copy(context.Context, *model.Model, []plan.File) (map[string]string, error) {
 	return nil, nil
 }
 

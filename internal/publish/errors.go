@@ -110,5 +110,11 @@ func (e *LostError) Error() string {
 	return s
 }
 
+// An UnreadError says that another client couldn't read back what was published. It says nothing about
+// what is there.
+type UnreadError struct{ error }
+
+func (e *UnreadError) Unwrap() error { return e.error }
+
 // ErrBranchGone says that the branch of an update was removed, by a faster run or by a person.
 var ErrBranchGone = errors.New("the branch of the refresh was removed")

@@ -97,7 +97,8 @@ func (r *repo) checkPublished(ctx context.Context, c change) error {
 	return r.commit(ctx, c)
 }
 
-// ReadBack fails with a [hub.WitnessError] if another client sees other files than were sent.
+// ReadBack fails with a [hub.WitnessError] if another client sees other files than were sent, and
+// with an UnreadError if it can't look.
 func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	var sent []hub.FileInfo
 	send := func(f names.File) {
@@ -112,7 +113,11 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 		}
 	}
 	at := r.Where()
-	return r.push.Hub.Witness(ctx, at.Repo, at.Commit, sent, r.run.config, names.Manifest)
+	err := r.push.Hub.Witness(ctx, at.Repo, at.Commit, sent, r.run.config, names.Manifest)
+	if _, wrong := errors.AsType[*hub.WitnessError](err); err != nil && !wrong {
+		return &UnreadError{err}
+	}
+	return err
 }
 
 // takeApart deletes config.json and every torn file from a mixed main. The Hub accepts a file of the

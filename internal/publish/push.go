@@ -87,9 +87,19 @@ func (p *Push) NameNow(ctx context.Context, repo string) (string, error) {
 	return p.Hub.Leads(ctx, repo)
 }
 
-// CanCopy lists the large files of a source that the Hub may be able to copy from the source's
-// storage to the target's. After an error, it lists none: they can be fetched and uploaded instead.
-func (p *Push) CanCopy(ctx context.Context, m *model.Model, files []plan.File) (list []hub.FileInfo) {
+// CanCopy reports, by path, which large files of a source the Hub may be able to copy from the
+// source's storage to the target's. After an error it's none of them: they can be fetched and uploaded
+// instead. If there are large files, it costs a listing of the source.
+func (p *Push) CanCopy(ctx context.Context, m *model.Model, files []plan.File) map[string]bool {
+	can := map[string]bool{}
+	for _, f := range p.copyable(ctx, m, files) {
+		can[f.Path] = true
+	}
+	return can
+}
+
+// copyable lists the files that CanCopy reports.
+func (p *Push) copyable(ctx context.Context, m *model.Model, files []plan.File) (list []hub.FileInfo) {
 	large := map[string]bool{}
 	for _, f := range files {
 		if names.IsSHA256(f.ETag) {

@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -93,14 +94,18 @@ func (r *repo) Stored(ctx context.Context, outputs []ledger.Output, pieces int64
 }
 
 // Copy asks the Hub to copy large files. It returns the SHA-256 of those it copied.
-func (r *repo) Copy(ctx context.Context, m *model.Model, files []hub.FileInfo) (map[string]string,
+func (r *repo) Copy(ctx context.Context, m *model.Model, files []plan.File) (map[string]string,
 	error) {
-	failed, err := r.push.Hub.DuplicateFiles(ctx, m.ID, r.push.Repo, files)
+	large := r.push.copyable(ctx, m, files)
+	if len(large) == 0 {
+		return nil, nil
+	}
+	failed, err := r.push.Hub.DuplicateFiles(ctx, m.ID, r.push.Repo, large)
 	if err != nil {
 		return nil, err
 	}
 	done := map[string]string{}
-	for _, f := range files {
+	for _, f := range large {
 		if !failed[f.SHA256] {
 			done[f.Path] = f.SHA256
 		}
