@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -135,7 +133,8 @@ func unitKind(u pipeline.PlannedUnit) string { return numbers.ReplaceAllString(u
 // printUnits prints one line for each group of similar units.
 func (f *forecast) printUnits(w io.Writer, width int) {
 	fmt.Fprintln(w)
-	r := &rows{names: []string{"modules", "tensors each", "BF16 each", "DF11 each", "ratio", "name"}}
+	r := &rows{names: []string{"modules", "tensors each", "BF16 each", "DF11 each", "ratio", "name"},
+		numbers: true}
 	for _, group := range alike(f.Units, func(u pipeline.PlannedUnit) string {
 		return fmt.Sprintln(unitKind(u), u.Tensors, u.Bytes, u.BF16)
 	}) {
@@ -150,14 +149,7 @@ func (f *forecast) printUnits(w io.Writer, width int) {
 		r.add(fmt.Sprint(len(group)), fmt.Sprint(u.Tensors), human.Bytes(u.Bytes), size, ratio,
 			choose(len(group) == 1, u.Path, unitKind(u)))
 	}
-	r.print(w, width, func(w io.Writer) {
-		t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)}
-		t.line(append(slices.Clone(r.names[:5]), ""))
-		for _, cells := range r.cells {
-			t.line(append(slices.Clone(cells[:5]), "  "+cells[5]))
-		}
-		t.Flush()
-	})
+	r.print(w, width)
 }
 
 // printPlain prints the uncompressed tensors by reason, the reason of the largest tensor first.
@@ -202,15 +194,9 @@ func (f *forecast) printRemarks(w io.Writer, width int) {
 		return
 	}
 	fmt.Fprintln(w, "\nloaders:")
-	r := &rows{names: []string{"loader", "version", "loads", "why"}}
+	r := &rows{names: []string{"loader", "version", "loads", "why"}, indented: true}
 	for _, x := range f.Readers {
 		r.add(x.Name, x.Version, x.Loads, x.Why)
 	}
-	r.print(w, width, func(w io.Writer) {
-		t := newTable(w)
-		for _, cells := range r.cells {
-			t.line(append([]string{"  " + cells[0]}, cells[1:]...))
-		}
-		t.Flush()
-	})
+	r.print(w, width)
 }

@@ -286,13 +286,7 @@ func printStatus(w io.Writer, found []publication, width int) {
 		r.add(string(p.State), p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none),
 			cmp.Or(verified, none), cmp.Or(p.needs(), none))
 	}
-	r.print(w, width, func(w io.Writer) {
-		t := newTable(w)
-		for _, cells := range append([][]string{r.names}, r.cells...) {
-			t.line(cells)
-		}
-		t.Flush()
-	})
+	r.print(w, width)
 }
 
 // none marks an empty cell of a table.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -31,17 +32,45 @@ func (t *table) line(cells []string) {
 type rows struct {
 	names []string // of the columns
 	cells [][]string
+	// numbers aligns all columns but the last to the right, which then needs no name
+	numbers bool
+	// indented leaves out the names
+	indented bool
 }
 
 func (r *rows) add(cells ...string) { r.cells = append(r.cells, cells) }
 
-// print writes the rows as a table, which table writes. On a terminal that is too narrow for it, each
-// row becomes a table of two columns, without the empty cells.
-func (r *rows) print(w io.Writer, width int, table func(w io.Writer)) {
+// table returns the rows as a table.
+func (r *rows) table() string {
 	var b strings.Builder
-	table(&b)
-	if terminal.Fits(b.String(), width) {
-		fmt.Fprint(w, b.String())
+	t, last, lines := newTable(&b), len(r.names)-1, r.cells
+	if r.numbers {
+		t.Init(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	}
+	if !r.indented {
+		lines = append([][]string{r.names}, lines...)
+	}
+	for i, cells := range lines {
+		cells = slices.Clone(cells)
+		switch {
+		case r.indented:
+			cells[0] = "  " + cells[0]
+		case r.numbers && i == 0:
+			cells[last] = ""
+		case r.numbers:
+			cells[last] = "  " + cells[last]
+		}
+		t.line(cells)
+	}
+	t.Flush()
+	return b.String()
+}
+
+// print writes the rows as a table. On a terminal that is too narrow for it, each row becomes a table
+// of two columns, without the empty cells.
+func (r *rows) print(w io.Writer, width int) {
+	if table := r.table(); terminal.Fits(table, width) {
+		fmt.Fprint(w, table)
 		return
 	}
 	for i, cells := range r.cells {

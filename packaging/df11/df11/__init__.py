@@ -46,12 +46,7 @@ def load(
     overrides the config's class. options go to the class of transformers, such as
     attn_implementation.
     """
-    own = {
-        "revision": revision,
-        "token": token,
-        "cache_dir": cache_dir,
-        "local_files_only": local_files_only,
-    }
+    own = dict(zip(hub.OPTIONS, (revision, token, cache_dir, local_files_only)))
     stored = read(name, subfolder, check, own)
     folder = library.config_of(stored)
     library.check_counts(files.read_object(folder / "config.json"), stored)
@@ -90,12 +85,7 @@ def fill(
 
     It must be BF16; see load for the options.
     """
-    own = {
-        "revision": revision,
-        "token": token,
-        "cache_dir": cache_dir,
-        "local_files_only": local_files_only,
-    }
+    own = dict(zip(hub.OPTIONS, (revision, token, cache_dir, local_files_only)))
     stored = read(name, subfolder, check, own)
     matched = match.match(model, stored)
     place.require_bf16(model, matched)
@@ -121,11 +111,7 @@ def load_pipeline(
     """
     import diffusers
 
-    own = {
-        k: options.pop(k)
-        for k in ("revision", "token", "cache_dir", "local_files_only")
-        if k in options
-    }
+    own = {k: options.pop(k) for k in hub.OPTIONS if k in options}
     folder, cls = hub.find(name, library.require_df11, **own), diffusers.DiffusionPipeline
     offload = device == "auto" and torch.cuda.is_available()
     main = place.main_device(device)

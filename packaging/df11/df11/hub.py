@@ -10,6 +10,9 @@ from typing import Callable, Optional
 
 from .files import DF11Error
 
+# OPTIONS are those of huggingface_hub that a caller may give.
+OPTIONS = ("revision", "token", "cache_dir", "local_files_only")
+
 
 def find(
     name: str, check: Callable[[Path], None], subfolder: Optional[str] = None, **options
