@@ -121,8 +121,8 @@ func ParseConfig(b []byte) (Config, error) {
 	var c struct {
 		DF11 *struct {
 			Version json.RawMessage `json:"version"`
-			Threads []int           `json:"threads_per_block"`
-			Bytes   *int            `json:"bytes_per_thread"`
+			Threads json.RawMessage `json:"threads_per_block"`
+			Bytes   json.RawMessage `json:"bytes_per_thread"`
 			Dict    json.RawMessage `json:"pattern_dict"`
 		} `json:"dfloat11_config"`
 	}
@@ -159,18 +159,19 @@ func ParseConfig(b []byte) (Config, error) {
 	case extensions != "":
 		return Config{}, fmt.Errorf("version %.100q needs an extension of the format that this program "+
 			"doesn't know: a newer df11-convert may", version)
-	case !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes == nil || *c.DF11.Bytes != 8:
-		return Config{}, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8",
-			c.DF11.Threads, valueOf(c.DF11.Bytes))
+	case !slices.Equal(catalog.Decode[[]int](c.DF11.Threads), []int{512}) ||
+		catalog.Decode[int](c.DF11.Bytes) != 8:
+		return Config{}, fmt.Errorf("threads_per_block %s and bytes_per_thread %s, want [512] and 8",
+			stated(c.DF11.Threads), stated(c.DF11.Bytes))
 	}
 	dict, err := catalog.ParsePatternDict(c.DF11.Dict)
 	return Config{version, dict}, err
 }
 
-// valueOf returns what p points to, or 0.
-func valueOf(p *int) int {
-	if p == nil {
-		return 0
+// stated returns a member's value for an error, or "missing".
+func stated(v json.RawMessage) string {
+	if v == nil {
+		return "missing"
 	}
-	return *p
+	return fmt.Sprintf("%.100s", v)
 }

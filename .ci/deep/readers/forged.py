@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 import df11
 
 PROGRAM, SCRATCH = sys.argv[1], pathlib.Path(sys.argv[2]) / "forged"
-SOURCE, WHOLE, CUT, FORGED = (SCRATCH / name for name in ("model", "whole", "cut", "forged-DF11"))
+SOURCE, WHOLE, CUT, PLAIN, FORGED = (SCRATCH / name for name in ("model", "whole", "cut", "plain", "forged-DF11"))
 UNIT = "model.layers.0.mlp.experts"
 FILE = "model_layers_0_mlp_experts.safetensors"
 SLICE = "model_layers_0_mlp_experts_gate_up_proj_{}.safetensors"
@@ -39,7 +39,7 @@ def make():
     )  # fmt: skip
     transformers.Qwen3MoeForCausalLM(config).bfloat16().save_pretrained(SOURCE, save_original_format=False)
     (SCRATCH / "dict.json").write_text(json.dumps(DICT))
-    for result, flags in ((WHOLE, []), (CUT, ["--pattern-dict", SCRATCH / "dict.json"])):
+    for result, flags in ((WHOLE, []), (CUT, ["--pattern-dict", SCRATCH / "dict.json"]), (PLAIN, ["--for", "dfloat11"])):
         subprocess.run([PROGRAM, SOURCE, "-o", result, "--quiet", *flags], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -140,7 +140,8 @@ CASES = [
     ("more parameters than the dict has", WHOLE, array("split_positions", lambda t: torch.cat([t, t + 1])), [UNIT, "names 2 weights, the unit holds 3"]),
     ("a parameter left out of the dict", WHOLE, config(lambda t: t.replace('"gate_up_proj",', "")), [UNIT, "names 1 weights, the unit holds 2"]),
     ("a parameter that the class lacks", WHOLE, replace('"down_proj"', '"side_proj"'), [f"{UNIT}.side_proj", "no place"]),
-    ("the official version", WHOLE, replace('"0.5.0+parameters"', '"0.5.0"'), [UNIT, "is a parameter"]),
+    ("the official version", WHOLE, replace('"0.5.0+parameters"', '"0.5.0"'), ["threads_per_block"]),
+    ("the official version and members", WHOLE, replace('"0.5.0+parameters"', '"0.5.0", "threads_per_block": [512], "bytes_per_thread": 8'), [UNIT, "is a parameter"]),
     ("the official members", WHOLE, replace('"pattern_dict"', '"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict"'), ["threads_per_block"]),
     ("an unknown extension", WHOLE, replace("+parameters", "+parameters.more"), ["extension", "more"]),
     ("a plain parameter beside its unit", WHOLE, plus(f"{UNIT}.down_proj", NEW), [f"{UNIT}.down_proj", "too many"]),
@@ -176,6 +177,91 @@ CASES = [
     ("a huge number of tables", WHOLE, array("luts", lambda t: t.repeat(4000, 1)), [f"{UNIT}.luts"]),
     ("bytes cut off", WHOLE, lambda: (FORGED / FILE).write_bytes((WHOLE / FILE).read_bytes()[:-1]), [FILE]),
 ]  # fmt: skip
+
+
+# What takes the place of a member of dfloat11_config.
+VALUES = ["null", "true", "0", "8", "8.0", "8e0", "512", '"512"', '""', "[]", "[512]", "[512.0]", "[512, 1]", '["512"]', "[true]", "{}", '{"a": 1}',
+          '{"a": []}', '{"a": null}', '{"a": "weight"}', '{"a": [1]}', '{"a": ["b", "b"]}', '{"a": [""]}', '{"a(": []}', '{"": []}', "NaN", "[[512]]"]  # fmt: skip
+VERSIONS = ["0.1.0", "0.2", "0.2.0", "0.4.7", "0.5.0", "0.5.00", "0.5.99", "0.5.0 ", "0.5.0\\n", " 0.5.0", "v0.5.0", "0.5.0.1", "0.5.0rc1", "0.5.\u0663",
+            "0.6.0", "1.0.0", "0.5.0+", "0.5.0+parameters", "0.4.1+parameters", "0.5.0+Parameters", "0.5.0+parameters.", "0.5.0+.parameters",
+            "0.5.0+parameters+parameters", "0.5.0+parameters.parameters", "0.5.0+x"]  # fmt: skip
+
+
+def spelled(members):
+    """Returns the text of an object whose members are texts, in order."""
+    return "{" + ", ".join(f"{json.dumps(key)}: {value}" for key, value in members) + "}"
+
+
+def changed(members):
+    """Yields what can be done to the members of a dfloat11_config, with its name: each one left out, twice, misspelled, of another
+    form; other versions; another one added."""
+    for i, (key, value) in enumerate(members):
+        rest = members[:i] + members[i + 1:]
+        yield f"without {key}", rest
+        yield f"{key} twice", members + [(key, value)]
+        yield f"{key} twice, null first", [(key, "null")] + members
+        yield f"{key} twice, null last", members + [(key, "null")]
+        for other in (key.upper(), key.title(), key + " "):
+            yield f"{other!r} for {key}", rest + [(other, value)]
+            yield f"{other!r} next to {key}", members + [(other, "null")]
+        for new in VALUES:
+            yield f"{key} {new}", members[:i] + [(key, new)] + members[i + 1:]
+    rest = [m for m in members if m[0] != "version"]
+    for version in VERSIONS:
+        constants = [("threads_per_block", "[512]"), ("bytes_per_thread", "8")]
+        few = [m for m in rest if m not in constants]
+        for name, others in (("", few), (" and no constants", few), (" and constants", few + constants)):
+            yield f"version {version!r}{name}", [("version", f'"{version}"')] + others
+    for key, value in (("threads_per_block", "null"), ("bytes_per_thread", "null"), ("bytes_per_thread", "8"), ("threads_per_block", "[512]"),
+                       ("extra", "1"), ("parameters", "true")):  # fmt: skip
+        yield f"{key} {value} added", members + [(key, value)]
+
+
+def configs():
+    """Yields texts of config.json, with their names and results. A byte order mark is none of them: a result keeps that of its
+    source, and plan says that its readers refuse it."""
+    for result in (PLAIN, WHOLE):
+        whole = json.loads((result / "config.json").read_text())
+        stated = whole.pop("dfloat11_config")
+        members = [(key, json.dumps(value)) for key, value in whole.items()]
+        own = [(key, json.dumps(value)) for key, value in stated.items()]
+        for name, change in changed(own):
+            yield f"{result.name}: {name}", result, spelled(members + [("dfloat11_config", spelled(change))])
+        good = ("dfloat11_config", spelled(own))
+        yield f"{result.name}: dfloat11_config twice", result, spelled(members + [good, good])
+        yield f"{result.name}: DFloat11_config", result, spelled(members + [("DFloat11_config", good[1])])
+        yield f"{result.name}: dfloat11_config, then DFloat11_config", result, spelled(members + [good, ("DFloat11_config", "null")])
+        for value in VALUES:
+            yield f"{result.name}: dfloat11_config {value}", result, spelled(members + [("dfloat11_config", value)])
+        yield f"{result.name}: more behind it", result, spelled(members + [good]) + "x"
+        yield f"{result.name}: nothing behind the comma", result, spelled(members + [good])[:-1] + ",}"
+        yield f"{result.name}: NaN elsewhere", result, spelled(members + [good, ("other", "NaN")])
+
+
+def agree():
+    """Checks that df11 and verify accept and refuse the same configs."""
+    wrong, accepted, n, last = [], 0, 0, None
+    for name, result, text in configs():
+        if result != last:
+            copy(result)
+            last = result
+        (FORGED / "config.json").write_text(text, encoding="utf-8")
+        try:
+            df11.files.read(FORGED)
+            said = None
+        except df11.DF11Error as e:
+            said = str(e)
+        except Exception as e:
+            wrong.append(f"{name}: {type(e).__name__}: {e}")
+            continue
+        done = subprocess.run([PROGRAM, "verify", FORGED, "--level", "structure"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        n, accepted = n + 1, accepted + (said is None)
+        if (said is None) != (done.returncode == 0):
+            wrong.append(f"{name}: df11 says {said}, verify ends with {done.returncode}: {done.stdout}")
+    print(f"{n} configs, {accepted} accepted by both, {len(wrong)} otherwise")
+    if not accepted:
+        wrong.append("no config is accepted")
+    return wrong
 
 
 def load(decode=False):
@@ -225,6 +311,7 @@ def main(readers):
         if code != (status or [3])[0]:
             wrong.append(f"{name}: verify ends with {code}: {text}")
         print(f"{name}: {said}")
+    wrong += agree()
     shutil.rmtree(SCRATCH)
     print(f"{len(CASES)} forgeries, {len(wrong)} not refused as they should be")
     sys.exit("\n".join(wrong) or None)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +25,9 @@ ARRAYS = (
     "gaps",
     "split_positions",
 )
-EXTENSIONS = {"parameters"}
+PARAMETERS = "0.5.0+parameters"  # docs/format.md §17: the version of models with parameters
+CONSTANTS = {"threads_per_block": [512], "bytes_per_thread": 8}  # the official loader needs them
+MEMBERS = {"version", "pattern_dict", *CONSTANTS}
 MANIFEST = "df11-manifest.json"
 
 CHUNK_BYTES = 4096  # docs/format.md §1
@@ -161,7 +163,7 @@ def check_luts(path: str, luts: torch.Tensor) -> None:
 def read(folder: Path) -> Files:
     """Reads the headers of all .safetensors files of a folder, and the dict of its config.json."""
     config = read_config(folder)
-    patterns, extensions = pattern_dict(config["dfloat11_config"], folder)
+    patterns, parameters = pattern_dict(config["dfloat11_config"], folder)
     tensors: dict[str, Stored] = {}
     for file in sorted(folder.iterdir()):
         if file.suffix != ".safetensors":
@@ -187,16 +189,24 @@ def read(folder: Path) -> Files:
     ]
     if stray:
         raise DF11Error(f"{stray[0]} belongs to a unit without encoded_exponent")
-    return Files(folder, config, tensors, units, "parameters" in extensions)
+    return Files(folder, config, tensors, units, parameters)
 
 
 def read_object(file: Path) -> dict:
     """Reads a JSON object."""
+    names: list[str] = []  # of the outermost object, which ends last
+
+    def members(pairs: list[tuple[str, object]]) -> dict:
+        names[:] = [name for name, _ in pairs]
+        return dict(pairs)
+
     with reading(file):
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=members)
         if not isinstance(value, dict):
             raise DF11Error(f"{file} holds no JSON object")
-        return value
+    if names.count("dfloat11_config") > 1:
+        raise DF11Error(f"{file}: dfloat11_config appears twice")
+    return value
 
 
 @contextlib.contextmanager
@@ -224,6 +234,7 @@ def read_config(folder: Path) -> dict:
             + ("; df11.load_pipeline loads pipelines" if pipeline else "")
         )
     config = read_object(folder / "config.json")
+    check_case(config, ["dfloat11_config"], f"{folder}: config.json")
     if not isinstance(config.get("dfloat11_config"), dict):
         raise DF11Error(
             f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model; "
@@ -285,28 +296,28 @@ def headers(file: Path) -> Iterator[Stored]:
         raise DF11Error(f"{file}: {e}") from e
 
 
-def pattern_dict(stated, folder: Path) -> tuple[dict[str, list[str]], set[str]]:
-    """Checks a dfloat11_config and returns its patterns, and the extensions that it names."""
+def pattern_dict(stated: dict, folder: Path) -> tuple[dict[str, list[str]], bool]:
+    """Checks a dfloat11_config and returns its patterns, and whether units may fill parameters of
+    other names than weight.
+    """
+    check_case(stated, MEMBERS, f"{folder}: dfloat11_config")
     version, _, extensions = str(stated.get("version")).partition("+")
-    if not re.fullmatch(r"0\.[2-5]\.\d+", version):
+    if not re.fullmatch(r"0\.[2-5]\.[0-9]+", version):
         raise DF11Error(
             f"{folder}: format {stated.get('version')!r} is unknown; this reads 0.2 to 0.5"
         )
-    named = set(filter(None, extensions.split(".")))
-    if named - EXTENSIONS:
-        raise DF11Error(
-            f"{folder}: the format's extension {sorted(named - EXTENSIONS)[0]!r} is unknown"
-        )
-    if named and {"threads_per_block", "bytes_per_thread"} & stated.keys():
+    if extensions and stated["version"] != PARAMETERS:
+        raise DF11Error(f"{folder}: the format's extension in {stated['version']!r} is unknown")
+    if extensions and CONSTANTS.keys() & stated.keys():
         raise DF11Error(
             f"{folder}: with format {stated['version']}, dfloat11_config must not have "
             "threads_per_block and bytes_per_thread"
         )
-    shape = stated.get("threads_per_block", [512]), stated.get("bytes_per_thread", 8)
-    if shape not in (([512], 8), ((512,), 8)):
-        raise DF11Error(
-            f"{folder}: {shape[0]} threads with {shape[1]} bytes; only [512] with 8 are known"
-        )
+    for name, value in CONSTANTS.items():
+        # 512.0 would be equal, and is no number of threads
+        if not extensions and json.dumps(stated.get(name)) != json.dumps(value):
+            found = repr(stated[name]) if name in stated else "missing"
+            raise DF11Error(f"{folder}: {name} in dfloat11_config is {found}; only {value} is known")
     patterns = stated.get("pattern_dict")
     if not isinstance(patterns, dict) or not all(
         isinstance(v, (list, tuple)) and all(isinstance(a, str) for a in v)
@@ -318,7 +329,16 @@ def pattern_dict(stated, folder: Path) -> tuple[dict[str, list[str]], set[str]]:
             re.compile(p)
         except re.error as e:
             raise DF11Error(f"{folder}: the pattern {p!r} is no regular expression: {e}") from e
-    return patterns, named
+    return patterns, bool(extensions)
+
+
+def check_case(members: dict, names: Iterable[str], of: str) -> None:
+    """Refuses members whose names differ from the given ones only in case: programs may disagree
+    which one counts.
+    """
+    for member in members:
+        if member not in names and member.casefold() in names:
+            raise DF11Error(f"{of} has {member!r}, which differs from a known name only in case")
 
 
 def unit(path: str, patterns: dict[str, list[str]], tensors: dict[str, Stored]) -> Unit:
