@@ -45,7 +45,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.BoolVar(&r.Unfilled, "unfilled", false,
 		"accept modules that no known reader fills")
 	p.StringVar(&r.For, "for", "",
-		"compress only what this `reader` loads: dfloat11 (default the smallest that any loads)")
+		"compress only what this `reader` loads: dfloat11 (default: whatever any reader loads)")
 	if all {
 		p.StringArrayVar(&r.Include, "include", nil,
 			"also copy a folder's files that match this `glob`; repeatable (default what a model's readers open)")

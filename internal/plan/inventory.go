@@ -183,9 +183,11 @@ func stripComfyPrefix(inv *inventory, notes *Notes) (*inventory, error) {
 		}
 		if len(dropped) > 0 {
 			number, names := human.Count(len(dropped), "tensor"), human.List(human.ByModule(sourceNames(dropped)))
-			notes.lack("%s of other models than the diffusion model: %s; keep the source for them",
+			notes.lack("%s left out, because they belong to other models, not the diffusion model: %s; "+
+				"keep the source for them",
 				number, names)
-			notes.differ("%s of other models than the diffusion model left out: %s; the manifest has all names",
+			notes.differ("%s left out, because they belong to other models, not the diffusion model: %s; "+
+				"the manifest has all names",
 				number, names)
 		}
 		out, err := inv.with(kept)
