@@ -124,6 +124,7 @@ func (s *session) plan(ctx context.Context, o *opened, spec string, opt plan.Opt
 		if o.byManifest {
 			err = byManifest(err, spec)
 		}
+		err = o.model.Explain(err)
 		return fmt.Errorf("%s: %w", spec, err)
 	}
 	return nil

@@ -263,6 +263,24 @@ var mishaps = []mishap{
 			world.Must(h.T, os.Remove(filepath.Join(h.dir, "m/adapter_config.json")))
 		}},
 	{cause: hint.Pickle, args: "plan DIR/m", before: func(h *helped) { h.write("m/config.json", "{}"); h.write("m/pytorch_model.bin", "x") }, follow: func(h *helped) { h.model("m") }},
+	{cause: hint.NamedOriginal, args: "plan DIR/m", before: func(h *helped) {
+		h.write("m/model.gguf", "x")
+		h.write("m/README.md", "---\nbase_model: org/model\n---\n")
+	}, then: "plan org/model"},
+	{cause: hint.NamedBase, args: "plan org/lora", before: func(h *helped) {
+		h.hub.AddRepo("org/lora", map[string][]byte{"adapter_config.json": []byte("{}"), "adapter_model.safetensors": comfyFlux(""),
+			"README.md": []byte("---\nbase_model: org/model\nbase_model_relation: adapter\n---\n")})
+	}, step: "names org/model", follow: func(h *helped) { h.hub.AddRepo("org/merged", llamaFiles("BF16", 0, "")) }, then: "plan org/merged"},
+	{cause: hint.HubCut, kind: pipeline.ErrHeader, args: "plan org/cut", before: func(h *helped) {
+		files := llamaFiles("BF16", 0, "")
+		files["model.safetensors"] = files["model.safetensors"][:10000]
+		h.hub.AddRepo("org/cut", files)
+	}, follow: func(h *helped) { h.hub.Push("org/cut", "main", llamaFiles("BF16", 0, "")) }},
+	{cause: hint.HubPointer, args: "plan org/pointer", before: func(h *helped) {
+		files := llamaFiles("BF16", 0, "")
+		files["model.safetensors"] = []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+		h.hub.AddRepo("org/pointer", files)
+	}, follow: func(h *helped) { h.hub.Push("org/pointer", "main", llamaFiles("BF16", 0, "")) }},
 	{cause: hint.GGUF, args: "plan DIR/m", before: func(h *helped) { h.write("m/model.gguf", "x") }, then: "plan org/model"},
 	{cause: hint.Incomplete, args: "plan DIR/m", before: func(h *helped) {
 		h.llama("m", "BF16", "")
@@ -340,7 +358,7 @@ var mishaps = []mishap{
 	{cause: hint.NoSuchFile, kind: pipeline.ErrUsage, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},
 	{cause: hint.OtherModel, args: "plan DIR/m --file sub/model.safetensors", before: func(h *helped) { h.model("m"); h.llama("m/sub", "BF16", "") }, then: "plan DIR/m/sub"},
-	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) { h.llama("m/checkpoint-500", "BF16", ""); h.write("m/README.md", "x") }, then: "plan DIR/m/checkpoint-500"},
+	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) { h.llama("m/checkpoint-500", "BF16", ""); h.write("m/README.md", "x") }, step: "/m/checkpoint-500;", then: "plan DIR/m/checkpoint-500"},
 	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) {
 		h.model("m/checkpoint-500")
 		h.model("m/checkpoint-1000")

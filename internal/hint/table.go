@@ -68,6 +68,8 @@ var (
 	LinkOutside = row("LinkOutside", "replace the link with the file if it belongs to the model, or "+
 		"remove it")
 	Pointer     = row("Pointer", "fetch it with: git lfs pull")
+	HubCut      = row("HubCut", "tell the owner of the repo that the file is incomplete there")
+	HubPointer  = row("HubPointer", "tell the owner of the repo that the weights were never uploaded there")
 	FileAndFlag = row("FileAndFlag", "name the folder and --file, or just the file")
 	NotFolder   = row("NotFolder", "check the path; a Hub id is org/name or org/name@revision, made of "+
 		"letters, digits, -, _, and .")
@@ -119,7 +121,8 @@ var (
 	FirstFormat = row("FirstFormat", "convert its original instead")
 	Quantized   = row("Quantized", "quantized weights are already smaller than DF11: start from the "+
 		"model's BF16 original; FP8 weights can use ECF8 of the same authors")
-	IsF32 = row("IsF32", "if this is a BF16 model saved as F32, add --exact-f32, which checks every "+
+	NamedOriginal = row("NamedOriginal", "start from the model that its card names: df11-convert plan {repo}")
+	IsF32         = row("IsF32", "if this is a BF16 model saved as F32, add --exact-f32, which checks every "+
 		"value; otherwise keep F32: a cast to BF16 loses bits")
 	IsF16 = row("IsF16", "DF11 holds BF16 only and a cast loses bits; keep F16, or use ZipNN, which is "+
 		"lossless for it")
@@ -128,8 +131,9 @@ var (
 		"the model to BF16 yourself first, if rounding is what you want")
 	OnlyF32 = row("OnlyF32", "keep the model in F32, because its values aren't those of a BF16 model; if "+
 		"rounding is what you want, convert it to BF16 yourself first")
-	Adapter = row("Adapter", "merge the adapter into its base model first")
-	Pickle  = row("Pickle", "re-save the model as safetensors, for example with "+
+	Adapter   = row("Adapter", "merge the adapter into its base model first")
+	NamedBase = row("NamedBase", "merge the adapter into its base model first: its card names {repo}")
+	Pickle    = row("Pickle", "re-save the model as safetensors, for example with "+
 		"save_pretrained(safe_serialization=True), or look for a safetensors branch of the repo")
 	OtherEnd = row("OtherEnd", "rename it to {name}")
 	GGUF     = row("GGUF", "start from the original BF16 safetensors repo; a GGUF file is already its own "+

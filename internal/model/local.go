@@ -72,6 +72,9 @@ func listFolder(dir string, enter func(rel string) bool, linked func(rel string)
 	}
 	var list []plan.File
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil && p != root && errors.Is(err, fs.ErrNotExist) {
+			return nil // it was removed meanwhile
+		}
 		if err != nil {
 			return err
 		}
@@ -88,6 +91,8 @@ func listFolder(dir string, enter func(rel string) bool, linked func(rel string)
 		}
 		st, err := os.Stat(p)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && d.Type()&fs.ModeSymlink == 0:
+			return nil // it was removed meanwhile
 		case err != nil && d.Type()&fs.ModeSymlink == 0:
 			return err
 		case err == nil && st.IsDir():

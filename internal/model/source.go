@@ -61,6 +61,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		return nil, nil, err
 	}
 	base := filepath.Base(abs)
+	opt.Root = filepath.ToSlash(name)
 	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true,
 		Folder: abs}, true
 	if !st.IsDir() {
@@ -105,8 +106,11 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 	s := &source{files: f}
 	f.memory = opt.Memory
 	if err := s.describe(ctx, m, opt); err != nil {
+		if m.card == nil {
+			m.card, _ = s.readIf(ctx, names.Card, maxConfigBytes) // only for the hint
+		}
 		s.Close()
-		return nil, nil, err
+		return nil, nil, m.Explain(err)
 	}
 	return s, m, nil
 }

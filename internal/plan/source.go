@@ -86,6 +86,8 @@ type Options struct {
 	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
 	// nothing.
 	Memory int64 `json:"-"`
+	// Root is the path of a local source, as the user wrote it. Only a hint names it.
+	Root string `json:"-"`
 }
 
 // WeightBytes returns the total size of the weight files.

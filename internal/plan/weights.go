@@ -188,7 +188,7 @@ func (s *Survey) findSingle() (*WeightSet, error) {
 	case s.isAdapter():
 		return nil, s.refuseNoWeights()
 	case len(dirs) > 0 && !slices.ContainsFunc(found, outside):
-		return nil, refuse(hint.Subfolder.With("folder", dirs[0]),
+		return nil, refuse(hint.Subfolder.With("folder", human.ShellWord(path.Join(s.opt.Root, dirs[0]))),
 			"the model isn't at the top, but in a folder with a config of its own: %s", human.List(dirs))
 	case len(found) == 0:
 		return nil, s.refuseNoWeights()

@@ -1,0 +1,43 @@
+package model
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// Explain makes the hint of an error about the source's files fit the source. What is wrong in a repo
+// only its owner can fix. If there's nothing to convert, the card may name the model that there is:
+// anyone can write that, so the hint says whose claim it is.
+func (m *Model) Explain(err error) error {
+	cause, named := hint.Of(err).Cause, m.namedBase()
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && cause == "" {
+		cause = refused.Hint.Cause
+	}
+	switch {
+	case !m.Local && cause == hint.HeaderCut.Cause:
+		return hint.On(err, hint.HubCut)
+	case !m.Local && cause == hint.Pointer.Cause:
+		return hint.On(err, hint.HubPointer)
+	case named == "":
+	case cause == hint.GGUF.Cause, cause == hint.Quantized.Cause:
+		return hint.On(err, hint.NamedOriginal.With("repo", named))
+	case cause == hint.Adapter.Cause:
+		return hint.On(err, hint.NamedBase.With("repo", named))
+	}
+	return err
+}
+
+// namedBase returns the only repo that the card names as its base model, or "".
+func (m *Model) namedBase() string {
+	head := strings.ReplaceAll(string(front.Find(m.card)), "\r\n", "\n")
+	base := baseModel.FindAllStringSubmatch(head, 2)
+	if len(base) != 1 || base[0][2] != "" || names.CheckNewRepo(base[0][1]) != nil ||
+		strings.EqualFold(base[0][1], m.ID) {
+		return ""
+	}
+	return base[0][1]
+}
