@@ -358,7 +358,11 @@ var mishaps = []mishap{
 	{cause: hint.NoSuchFile, kind: pipeline.ErrUsage, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},
 	{cause: hint.OtherModel, args: "plan DIR/m --file sub/model.safetensors", before: func(h *helped) { h.model("m"); h.llama("m/sub", "BF16", "") }, then: "plan DIR/m/sub"},
-	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) { h.llama("m/checkpoint-500", "BF16", ""); h.write("m/README.md", "x") }, step: "/m/checkpoint-500;", then: "plan DIR/m/checkpoint-500"},
+	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) {
+		h.llama("m/checkpoint-500", "BF16", "")
+		h.write("m/README.md", "x")
+		h.write("m/lora/adapter_model.safetensors", string(comfyFlux("")))
+	}, step: "/m/checkpoint-500;", then: "plan DIR/m/checkpoint-500"},
 	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) {
 		h.model("m/checkpoint-500")
 		h.model("m/checkpoint-1000")

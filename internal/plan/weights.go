@@ -183,7 +183,9 @@ func (s *Survey) findSingle() (*WeightSet, error) {
 		}
 	}
 	dirs := s.modelFolders()
-	outside := func(name string) bool { return !slices.Contains(dirs, path.Dir(name)) }
+	outside := func(name string) bool {
+		return !slices.Contains(dirs, path.Dir(name)) && !reader.IsAdapter(path.Base(name))
+	}
 	switch {
 	case s.isAdapter():
 		return nil, s.refuseNoWeights()
