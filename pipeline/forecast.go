@@ -272,7 +272,7 @@ func resultFiles(m *model.Model, p *plan.Plan, sizes []int64) (list []ResultFile
 	return list
 }
 
-// madeOfPlan returns a side file that depends on the plan alone, and nil for any other.
+// madeOfPlan returns a side file that depends only on the plan, and nil for any other.
 func madeOfPlan(m *model.Model, p *plan.Plan, path string) []byte {
 	switch path {
 	case p.RemainderIndex:

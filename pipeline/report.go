@@ -48,8 +48,8 @@ type Target struct {
 
 // Sizes compare source and result.
 type Sizes struct {
-	// BF16 is the size of the source's weights, but for those that are left out, counting F32 weights
-	// as BF16. F32 is their size as stored. It's 0 if no weight is F32.
+	// BF16 is the size of the source's weights without those that are left out. It counts F32
+	// weights as BF16. F32 is their size as stored. It's 0 if no weight is F32.
 	BF16    int64   `json:"bf16_bytes"`
 	F32     int64   `json:"f32_bytes,omitempty"`
 	DF11    int64   `json:"df11_bytes"` // output weights

@@ -90,8 +90,8 @@ func inList(err error) error {
 	return listedError{err, hint.ForList(hintOf(err))}
 }
 
-// hintOf returns what you can do about an error, or "". Package pipeline knows it, but for the kinds of
-// the command line's own.
+// hintOf returns what you can do about an error, or "". Package pipeline knows it, except for the
+// kinds of the command line's own.
 func hintOf(err error) string {
 	if e, ok := errors.AsType[listedError](err); ok {
 		return e.hint

@@ -19,11 +19,11 @@ func manifestErrorf(format string, args ...any) error {
 	return &ManifestError{fmt.Sprintf(format, args...)}
 }
 
-// CheckDecoding compares what decoding does by the manifest alone with what it does by the original
-// and its plan: which files it writes, with which headers and SHA-256, and which stored bytes it
-// reads for each tensor. It returns nil if the model restores the original without it. files are
-// the original's. Call it only if the pair holds the same weights: until then, the plan may be
-// wrong, because it goes by the model's dict.
+// CheckDecoding compares what decoding does if it knows only the manifest with what it does by the
+// original and its plan: which files it writes, with which headers and SHA-256, and which stored
+// bytes it reads for each tensor. It returns nil if the model restores the original without it.
+// files are the original's. Call it only if the pair holds the same weights: until then, the plan
+// may be wrong, because it goes by the model's dict.
 //
 // The error is ErrNoManifest, a *ManifestError, or a *LeftOutError that the plan has too, or says
 // that no decoding writes such files.

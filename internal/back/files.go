@@ -62,8 +62,8 @@ var notCompared = []string{names.Card, names.Chart, names.Manifest, names.Attrib
 
 // HoldAgainstMain makes CompareFiles compare the model with the original's main. Use it if the
 // model itself named the original's commit: with a pull request, anyone can add commits to a repo,
-// so that commit counts for the weights alone. It returns the weight files that main lacks or has
-// in another version.
+// so that commit counts only for the weights. It returns the weight files that main lacks or has in
+// another version.
 func (c *Checker) HoldAgainstMain(ctx context.Context) (other []string, err error) {
 	main, err := c.Source.Main(ctx)
 	if err != nil {
@@ -103,9 +103,8 @@ func (c *Checker) Layout() catalog.Layout {
 
 // CompareFiles compares every file except those of c.DF11.WeightFiles with the original's file of
 // that name, by hash. What isn't a file, such as a broken link, is never the same. It fills in
-// c.Files. It returns a ComponentError for the first differing
-// weights of a pipeline's other component. Unless deep, it compares weights without a published
-// hash by size alone.
+// c.Files. It returns a ComponentError for the first differing weights of a pipeline's other
+// component. Unless deep, it compares weights without a published hash only by size.
 func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	if err := c.checkNames(); err != nil {
 		return err
@@ -399,7 +398,7 @@ func (c *Checker) isSame(ctx context.Context, f, want plan.File, deep bool) (boo
 }
 
 // differs adds a file to c.Beside. If a pipeline may load the file for another component, differs
-// sets the ComponentError instead. A model without the pipeline's list has no other components.
+// sets the ComponentError instead. A model without model_index.json has no other components.
 func (c *Checker) differs(name, how string) {
 	other := OtherFile{name, how}
 	isPipeline := c.has(names.ModelIndex) || how != Missing && c.ofPipeline()

@@ -127,7 +127,7 @@ func (p Pair) IsOfOther() bool {
 	return false
 }
 
-// placeByManifest finds the locations of the original files' tensors by the manifest alone.
+// placeByManifest finds the locations of the original files' tensors if only the manifest is known.
 func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
 	stored := map[string]string{} // source name → output name, where they differ
 	for _, x := range m.Renamed {

@@ -22,8 +22,8 @@ var ErrRemoteDF11 = errors.New("without its original, only a DF11 model on this 
 // Original opens the original of a DF11 model as a source whose weights are decoded as they're
 // read. If the pair has an original, everything but the weights comes from it, and the new source
 // replaces it in the pair. Without one, headers and hashes come from the manifest, and all other
-// files from the DF11 model, which must be on this machine. The caller that reads a weight file to
-// its end compares its hash. prove does that for all files, and compares the files that a plan
+// files from the DF11 model, which must be on this machine. A weight file is checked against its
+// hash when it's read to its end. prove does that for all files, and compares the files that a plan
 // copies with the manifest. Closing the source closes the DF11 model.
 func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src model.Source,
 	m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {

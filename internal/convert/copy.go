@@ -82,7 +82,7 @@ func (s *state) checkCopies(ctx context.Context) error {
 type copier struct {
 	files  []plan.File
 	from   model.Source
-	local  bool // nobody has hashed its files
+	local  bool // no one has hashed its files
 	folder *publish.Folder
 	to     publish.Remote
 	space  budget.Space // for files that don't stay in the folder

@@ -51,8 +51,8 @@ type Target struct {
 
 // Sizes compare source and result.
 type Sizes struct {
-	// BF16 is the size of the source's weights, but for those that are left out, counting F32 weights
-	// as BF16. F32 is their size as stored. It's 0 if no weight is F32.
+	// BF16 is the size of the source's weights without those that are left out. It counts F32
+	// weights as BF16. F32 is their size as stored. It's 0 if no weight is F32.
 	BF16    int64
 	F32     int64
 	DF11    int64   // output weights

@@ -55,7 +55,7 @@ func (r *result) markedCard() ([]byte, error) {
 }
 
 // withCard returns files with what others have added to the card of a destination. If the run was
-// given a license, it replaces the card's, whoever wrote that.
+// given a license, it replaces the card's, even if someone else wrote that.
 func (r *result) withCard(ctx context.Context, files []publish.SideFile,
 	found *publish.Inspection) ([]publish.SideFile, error) {
 	card, err := found.Card(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// deriveDict makes a dict from headers and config alone, for classes that the catalog doesn't know.
+// deriveDict makes a dict only from headers and config, for classes that the catalog doesn't know.
 // docs/models.md lists what headers can't show.
 func deriveDict(ctx context.Context, r *reading, m *recognition, c *checkpoint,
 	fused fusedExperts) (*dictionary, error) {

@@ -10,8 +10,8 @@ import (
 
 // Digest returns the SHA-256, in hexadecimal, of what the plan says of weights: source ID, weight
 // files, layout, pattern dict, every output file with the aliases that are compared with it, and
-// the tensors that are left out. It doesn't cover the commit, copied files, or options and facts of
-// the machine that change none of these bytes.
+// the tensors that are left out. It doesn't cover the commit or copied files, nor anything else
+// that doesn't change these bytes, such as options or the machine.
 func (p *Plan) Digest() string {
 	var weights []File
 	for i, w := range p.source.Weights {

@@ -1,6 +1,6 @@
 package plan
 
-// KeptBytes returns the bytes of all weight files but for the tensors that are left out.
+// KeptBytes returns the bytes of all weight files without the tensors that are left out.
 func (p *Plan) KeptBytes() int64 { return p.SourceBytes() - sum(p.Dropped, Tensor.length) }
 
 // LeftOut returns the names of the tensors that are left out, as the source has them.

@@ -143,10 +143,10 @@ type Changes struct {
 	TiedEmbeddings bool // head and embedding share one matrix
 }
 
-// derived is the provenance of a dict that comes from headers alone.
+// derived is the provenance of a dict that was made only from headers.
 const derived = "derived"
 
-// Derived reports whether the dict was derived from headers alone.
+// Derived reports whether the dict was made only from headers.
 func (p *Plan) Derived() bool { return p.Provenance == derived }
 
 // ConfigPath returns the path of the output's config.json.

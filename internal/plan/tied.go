@@ -47,8 +47,8 @@ func conform(ctx context.Context, r *reading, m *recognition, inv *inventory,
 
 // share leaves out the tensor drop, because the class uses keep instead. A given dict that
 // compresses drop stores the matrix twice; such a model loads as well. share refuses a dict that
-// compresses the embedding of a tied model alone: whether that loads depends on the order of a
-// directory listing.
+// compresses the embedding of a tied model but not the head: whether that loads depends on the
+// order of a directory listing.
 func (c *checkpoint) share(drop, keep string, given catalog.PatternDict, notes *Notes) error {
 	compresses := func(tensor string) bool { return given.Matches(catalog.Parent(tensor)) }
 	copied, isTwice := c.inv.get(drop)

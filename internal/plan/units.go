@@ -20,7 +20,7 @@ type division struct {
 }
 
 // formUnits finds the units of a dict and their tensors. It refuses a dict that doesn't fit the
-// source, a source that lacks blocks, and a model of which DF11 can hold nothing.
+// source, a source that lacks blocks, and a model if DF11 can hold none of its units.
 func formUnits(ctx context.Context, r *reading, m *recognition, c *checkpoint, d *dictionary,
 	notes *Notes) (*division, error) {
 	inv, err := c.inv.cut(ctx, d.patterns)

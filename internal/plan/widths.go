@@ -49,8 +49,8 @@ func uncountedLayer(cfg *catalog.Config, units []Unit) string {
 	return ""
 }
 
-// otherRows says which matrix has another number of rows than the config's heads, inner widths, or
-// vocabulary make.
+// otherRows says which matrix has a number of rows that doesn't fit the config's heads, inner
+// widths, or vocabulary.
 func otherRows(cfg *catalog.Config, tensors []Tensor) string {
 	heads, keys := cfg.NumbersOf("attention_heads"), cfg.NumbersOf("key_value_heads", "kv_heads")
 	if len(keys) == 0 {

@@ -46,7 +46,7 @@ func (p Push) inspect(ctx context.Context, run *Conversion, at place, name strin
 		return nil, nil, err
 	}
 	l := p.listing(info.SHA, info.ByPath())
-	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") { // hfd lists names alone, and KohakuHub no hash of small files
+	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") { // hfd lists only names, and KohakuHub doesn't list hashes of small files
 		l, err = p.list(ctx, info.SHA)
 	}
 	if err == nil {

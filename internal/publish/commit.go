@@ -174,8 +174,8 @@ func (r *repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	return append(slices.Clone(c.ops), hub.FileOp(c.branch.at.journal, journal)), nil
 }
 
-// op puts a file into a commit. This run has uploaded it, or it's stored: an earlier run has, or the
-// Hub has copied it.
+// op puts a file into a commit. This run or an earlier one has uploaded the file, or the Hub has
+// copied it.
 func (r *repo) op(f names.File) hub.Op {
 	if op, ok := r.uploaded.Load(f.Path); ok {
 		return op.(hub.Op)

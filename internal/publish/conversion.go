@@ -25,7 +25,7 @@ type Conversion struct {
 	files    map[string]string        // the result's files: what pins the content at the source, or ""
 	folded   map[string]string        // the result's files by [plan.Folded]
 	folders  map[string]string        // a file in each folder of the result, by the same
-	loaded   map[string]bool          // folders of which a loader reads every .safetensors file
+	loaded   map[string]bool          // folders in which a loader reads every .safetensors file
 	sources  map[string][]int         // the weight files that each output is made from
 	former   map[string]plan.OutputID // what earlier programs called outputs, by their present path
 }

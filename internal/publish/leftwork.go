@@ -12,10 +12,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// RemoveWork removes the work folder of a run of part that ended before it knew that the target is
-// settled: by a signal after its last commit, or because another machine was faster. Everything there
-// must be of use to no run: the journal is of this plan, and lists only outputs that the target has.
-// If another run has the folder, that run removes it.
+// RemoveWork removes the work folder of a run of part that ended before it saw that the target is
+// settled: a signal came after its last commit, or another machine was faster. It removes nothing
+// that a run could use: the journal must be of this plan, and list only outputs that the target
+// has. If another run has the folder, that run removes it.
 func (s *Settled) RemoveWork(root, part string, memory int64) error {
 	f := &Folder{within: path.Join(names.StateDir, filesDir), ledger: ledger.New("", false),
 		at: place{work: true, journal: path.Join(names.StateDir, journalName(part))}}

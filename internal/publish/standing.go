@@ -16,7 +16,7 @@ import (
 //	Shared     the part of a card that's ours is replaced, the rest stays
 //	Equal      stays, and isn't ours: the manifest says that it was there before
 //	InTheWay   refuses the run; with Force, Given if it's there when the run begins
-//	ReadAlong  refuses the run, also with Force, because no reader has the result alone
+//	ReadAlong  refuses the run, also with Force, because loaders would read it too
 //	Alike      refuses the run, also with Force, because not every system can hold both
 //	Given      replaced, because Force named it; never deleted
 //	LeftAlone  stays
