@@ -189,7 +189,7 @@ var kinds = []kind{
 	{ErrDisabled, oneOf(hub.ErrDisabled), none},
 	{ErrRateLimited, oneOf(hub.ErrRateLimited), none},
 	{ErrFile, wraps[*fs.PathError], hint.Path},
-	{ErrFile, wraps[*disk.TooLargeError], hint.Path},
+	{ErrFile, wraps[*disk.TooLargeError], hint.PathTooLarge},
 	{ErrGPU, oneOf(verify.ErrNoGPU, verify.ErrGPULost), none},
 	{ErrHub, wraps[*hub.Error], none},
 	{ErrOther, func(error) bool { return true }, none},

@@ -72,7 +72,8 @@ what ended the list, or else of the first failure.
 LIST is a YAML file with models: and a list below it. An entry is a Hub repo
 such as org/name, or source: with any of revision, component, file, repo-id,
 layout, pattern-dict or like, private, license, and expect (not_convertible).
-docs/models.schema.json is its JSON schema.
+docs/models.schema.json is its JSON schema. If LIST is -, it is read from
+standard input.
 
 Several machines can share a list: give each one a --slice of it. --shard splits
 every model instead.`,

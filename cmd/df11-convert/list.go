@@ -120,9 +120,13 @@ func (m *listedModel) check() error {
 const maxList = 1 << 20
 
 // readList reads a list of models and checks every entry. The path of a pattern
-// dict begins at the list's folder.
+// dict begins at the list's folder. "-" is standard input.
 func readList(file string) ([]listedModel, error) {
-	b, err := disk.ReadInput(file, maxList)
+	read := disk.ReadInput
+	if file == "-" {
+		read = func(_ string, limit int64) ([]byte, error) { return disk.ReadAll(os.Stdin, limit) }
+	}
+	b, err := read(file, maxList)
 	if err != nil {
 		return nil, err
 	}

@@ -154,6 +154,8 @@ var mishaps = []mishap{
 	{cause: hint.FolderIsFile, args: "DIR/m -o DIR/file/out", before: func(h *helped) { h.model("m"); h.write("file", "") }, then: "DIR/m -o DIR/out"},
 	{cause: hint.FolderInUse, args: "DIR/m -o .", before: func(h *helped) { h.model("m"); h.write("x", ""); h.Chdir(h.dir) }, then: "DIR/m -o m-DF11"},
 	{cause: hint.Path, kind: pipeline.ErrFile, args: "batch DIR/list.yaml", follow: func(h *helped) { h.write("list.yaml", "models: []") }},
+	{cause: hint.PathTooLarge, kind: pipeline.ErrFile, args: "batch DIR/list.yaml", before: func(h *helped) { h.write("list.yaml", strings.Repeat(" ", maxList+1)) },
+		follow: func(h *helped) { h.write("list.yaml", "models: []") }},
 	{cause: hint.License, args: "org/model --push --license free", then: "org/model --push --license mit"},
 	{cause: hint.OriginalIsSource, args: "org/model -o DIR/out --original org/model", then: "org/model -o DIR/out"},
 	{cause: hint.RepoName, args: "DIR/m..m --push", before: func(h *helped) { h.model("m..m") }, then: "DIR/m..m --push --repo-id tester/m"},

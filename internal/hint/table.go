@@ -29,7 +29,9 @@ var (
 	FolderIsFile    = row("FolderIsFile", "choose a path with {flag} that doesn't lead through a file")
 	FolderInUse     = row("FolderInUse", "choose a folder of its own: -o {folder}; or add --force")
 	Path            = row("Path", "check the path and its permissions")
-	Conflict        = row("Conflict", "choose another target with -o or --repo-id (a work folder with "+
+	PathTooLarge    = row("PathTooLarge", "check that this is the file you mean: it's too large to be one of "+
+		"its kind")
+	Conflict = row("Conflict", "choose another target with -o or --repo-id (a work folder with "+
 		"--work-dir), or add --force to write there anyway")
 	Stays = row("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
 		"replaces only what has the name of a file of the result")
