@@ -39,6 +39,9 @@ func LFSOp(path, sha256 string, size int64) Op {
 // DeleteOp removes a file. The hub refuses the commit if the file doesn't exist.
 func DeleteOp(path string) Op { return Op{Path: path, gone: true} }
 
+// Deletes reports whether the Op removes a file.
+func (o Op) Deletes() bool { return o.gone }
+
 // row returns the Op as a line of the commit's body.
 func (o Op) row() ndjsonRow {
 	switch {
@@ -72,6 +75,9 @@ type CommitRequest struct {
 	Description string
 	Parent      string // the branch must still be at this commit
 	Ops         []Op
+	// Before is called before each try, also after a long wait. Its error ends the commit. It may be
+	// nil.
+	Before func(ctx context.Context) error
 }
 
 // A Commit is a commit that was made.
@@ -151,6 +157,11 @@ type pendingCommit struct {
 
 // try makes one attempt and finds out whether it took effect.
 func (p *pendingCommit) try(ctx context.Context) error {
+	if p.Before != nil {
+		if err := p.Before(ctx); err != nil {
+			return err
+		}
+	}
 	err := p.post(ctx)
 	if e := wire.ErrorOf(err); unconfirmed(e) {
 		return p.confirm(ctx, e)

@@ -73,6 +73,13 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (_ string, err erro
 	return info.SHA, nil
 }
 
+// Describe returns what the Hub says about a repo at a revision ("" is main) now. Its files have names
+// only. It asks less than [Client.Info], and never answers from memory or a cache.
+func (c *Client) Describe(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
+	defer exported(&err)
+	return c.describe(ctx, repo, cmp.Or(revision, "main"), "")
+}
+
 // Probe asks about a repo once, and returns why the Hub doesn't describe it. It doesn't repeat the
 // request, although the failure may be temporary.
 func (c *Client) Probe(ctx context.Context, repo string) (err error) {

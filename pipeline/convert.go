@@ -195,7 +195,7 @@ func (s *session) settled(ctx context.Context, o *Options,
 	if err != nil {
 		return nil, ""
 	}
-	at = push.Settled(ctx, from, c.Endpoint(), asked(recipe, o.License), s.shares.Budget)
+	at = push.Settled(ctx, from, c, asked(recipe, o.License), s.shares.Budget)
 	if at == nil {
 		return nil, ""
 	}

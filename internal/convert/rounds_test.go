@@ -226,7 +226,7 @@ func TestRules(t *testing.T) {
 		push := publish.Push{Hub: c, Repo: targetRepo}
 		from, err := c.Peek(t.Context(), sourceRepo, "")
 		shared.Must(t, err)
-		if s := push.Settled(t.Context(), from, c.Endpoint(), "", 0); (s != nil) != settled {
+		if s := push.Settled(t.Context(), from, c, "", 0); (s != nil) != settled {
 			t.Errorf("settled: %v", s)
 		}
 		_, m, p, err := openModel(t.Context(), c, sourceRepo, w.plan)

@@ -46,6 +46,8 @@ var (
 		"operators of the Hub")
 	Visibility = row("Visibility", "make it private in its settings, choose another target with "+
 		"--repo-id, or allow it with --public if the license does")
+	Shown = row("Shown", "hide it with: hf repo settings {repo} --private (after that, the same command "+
+		"goes on), or delete it with: hf repo delete {repo}")
 	Card = row("Card", "name the license with --license ID, such as mit, or fix the front matter of "+
 		"the source's README.md")
 	License = row("License", "list them at https://huggingface.co/docs/hub/repositories-licenses; "+

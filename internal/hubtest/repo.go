@@ -81,6 +81,9 @@ type RepoOption func(*repoOptions)
 // Private hides the repo from everyone but its owners.
 func Private() RepoOption { return func(o *repoOptions) { o.Private = true } }
 
+// Public undoes Private.
+func Public() RepoOption { return func(o *repoOptions) { o.Private = false } }
+
 // Gated lets only users on the list read files; mode is "auto" or "manual".
 func Gated(mode string) RepoOption { return func(o *repoOptions) { o.Gated = mode } }
 

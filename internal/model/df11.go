@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -43,6 +44,7 @@ type DF11 struct {
 	CardModel string
 
 	*files
+	hub     *hub.Client       // of a repo
 	folder  string            // of the files; "" for a repo
 	odd     map[string]error  // what isn't a file, by path, and why
 	loaded  []plan.WeightFile // the weight files that a loader reads

@@ -31,13 +31,16 @@ type Origin struct {
 	Equal int
 	// File is the path of a single weight file in the repo, if the local file has another one.
 	File string
+
+	hub *hub.Client // of its Hub
 }
 
 // Described returns what a Hub says about a source. The model lists no files.
-func Described(info *hub.RepoInfo, endpoint string) *Model {
+func Described(info *hub.RepoInfo, c *hub.Client) *Model {
 	return &Model{
-		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: endpoint,
-		Origin:  &Origin{Repo: info.ID, Commit: info.SHA, Endpoint: endpoint, Open: info.Open},
+		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: c.Endpoint(),
+		Origin: &Origin{Repo: info.ID, Commit: info.SHA, Endpoint: c.Endpoint(), Open: info.Open,
+			hub: c},
 		Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag,
 	}
@@ -52,8 +55,8 @@ func NameOf(asked string, info *hub.RepoInfo) string {
 	return info.Name()
 }
 
-// Closed says why not everyone may read the source, or returns "" if its Hub says that everyone may.
-// A local source has no owner to ask.
+// Closed says why not everyone may read the source, or returns "" if its Hub said that everyone may
+// when the source was opened. A local source has no owner to ask.
 func (m *Model) Closed() string {
 	switch o := m.Origin; {
 	case o == nil:
@@ -69,6 +72,43 @@ func (m *Model) Closed() string {
 	default:
 		return "the Hub doesn't say clearly that everyone may read " + o.Repo
 	}
+}
+
+// ClosedNow is Closed by what the Hubs say now: a repo may turn private during a run. A repo that can't
+// be read any more is closed. The error says that a Hub doesn't answer.
+func (m *Model) ClosedNow(ctx context.Context) (string, error) {
+	if m.Origin == nil {
+		return m.Closed(), nil
+	}
+	now, origin := *m, *m.Origin
+	now.Origin = &origin
+	info, why, err := describe(ctx, origin.hub, origin.Repo, origin.Commit)
+	if why != "" || err != nil {
+		return why, err
+	}
+	origin.Open, now.Private, now.Gated = info.Open, info.Private, info.Gated
+	if d := m.DecodedFrom; d != nil && d.Open {
+		info, why, err := describe(ctx, d.hub, d.Name, d.Commit)
+		if why != "" || err != nil {
+			return why, err
+		}
+		from := *d
+		from.Open, now.DecodedFrom = info.Open, &from
+	}
+	return now.Closed(), nil
+}
+
+// describe asks a Hub about a commit of a repo. If the Hub no longer shows it, why says so.
+func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hub.RepoInfo, why string,
+	err error) {
+	info, err = c.Describe(ctx, repo, commit)
+	for _, gone := range []error{hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrGated,
+		hub.ErrForbidden, hub.ErrDisabled} {
+		if errors.Is(err, gone) {
+			return nil, "the Hub no longer shows " + repo, nil
+		}
+	}
+	return info, "", err
 }
 
 // Differs compares the weight files with those of a repo, by path and SHA-256. It says how the first
@@ -135,7 +175,7 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	if opt.WeightFile != "" {
 		opt.WeightFile = m.placeIn(f.list, opt.WeightFile)
 	}
-	their := Described(info, c.Endpoint())
+	their := Described(info, c)
 	original, _, err := openSource(ctx, f, their, opt)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
 		return &NotOriginalError{info.ID, refused.Detail}

@@ -33,7 +33,7 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	if err != nil {
 		return nil, nil, err
 	}
-	m := Described(info, c.Endpoint())
+	m := Described(info, c)
 	m.Name = NameOf(repo, info)
 	m.history = &history{client: c, repo: info.ID, files: map[string][]hub.FileInfo{}}
 	return openSource(ctx, f, m, opt)
@@ -49,7 +49,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 		return nil, err
 	}
 	r.pieces = newReaders(ctx, pieceBytes)
-	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, Open: info.Open, files: f}, memory)
+	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, Open: info.Open, hub: c, files: f}, memory)
 }
 
 // OpenOutputs opens those outputs of an unfinished conversion that refs name: some in a folder, the

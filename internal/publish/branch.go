@@ -27,6 +27,8 @@ type branch struct {
 	in   *Inspection
 	// the run has sent its journal, perhaps without an answer, so the last commit deletes it
 	sent bool
+	// added are the paths of the files that this run has committed
+	added []string
 }
 
 // open reads a branch at its head, and refuses it if files of others are in the way, unless forced.
@@ -153,8 +155,13 @@ func (r *repo) CleanUp(ctx context.Context) error {
 
 // committed records a commit of this run. If the Hub didn't confirm it and the run found it at the
 // head, the head may hold other changes too: it's inspected before the next commit.
-func (b *branch) committed(done hub.Commit) {
+func (b *branch) committed(done hub.Commit, ops ...hub.Op) {
 	b.head = done.OID
+	for _, op := range ops {
+		if !op.Deletes() {
+			b.added = append(b.added, op.Path)
+		}
+	}
 	if !done.Found {
 		b.seen = done.OID
 	}

@@ -131,9 +131,10 @@ func (r *repo) commit(ctx context.Context, c change) error {
 		}
 		done, err := r.push.Hub.Commit(ctx, r.push.Repo, c.branch.name, hub.CommitRequest{
 			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
+			Before: r.admit,
 		})
 		if err == nil {
-			c.branch.committed(done)
+			c.branch.committed(done, ops...)
 			if c.result != nil && len(ops) > 0 {
 				return r.checkPublished(ctx, c)
 			}

@@ -27,7 +27,11 @@ type repo struct {
 	from *Folder
 	push Push
 	run  *Conversion
-	main *branch // that the result goes to
+	// source is asked again, before each commit, whether everyone may read it. visibility is what was
+	// decided when the repo was opened.
+	source     *model.Model
+	visibility Visibility
+	main       *branch // that the result goes to
 	// that batches go to: main, or a branch of the plan's own, so that readers of main never see a
 	// mixture of a finished result and its update
 	work *branch
@@ -39,7 +43,7 @@ type repo struct {
 // openRepo is [Push.Open].
 func openRepo(ctx context.Context, push Push, run *Conversion, m *model.Model, from *Folder) (*repo,
 	error) {
-	r := &repo{from: from, push: push, run: run}
+	r := &repo{from: from, push: push, run: run, source: m}
 	if err := r.ensure(ctx, m); err != nil {
 		return nil, err
 	}
@@ -119,7 +123,13 @@ func (r *repo) Found() *Inspection { return r.main.in }
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too
 // visible, and that it is not the source.
 func (r *repo) ensure(ctx context.Context, m *model.Model) error {
-	visibility := r.push.Visibility(ctx, m)
+	visibility, err := r.push.Visibility(ctx, m), error(nil)
+	if m.Local { // since the source was opened, its weights were hashed
+		if visibility, err = r.push.VisibilityNow(ctx, m); err != nil {
+			return err
+		}
+	}
+	r.visibility = visibility
 	private := r.push.Private // with nil, the account's default decides
 	if !visibility.Open {
 		private = new(true)

@@ -28,10 +28,10 @@ type Settled struct {
 // Settled returns the target if it holds what a run would publish: the result of this commit of the
 // source, made with the same options, by this program's rules or newer ones. It only compares what
 // the Hub lists with the manifest, which stays its author's claim. In doubt, it returns nil; then a
-// run finds out what is missing. endpoint is the source's Hub. The branch of a run that was killed
+// run finds out what is missing. c asks the source's Hub. The branch of a run that was killed
 // after its last commit stays until a run changes the target: looking for one would take another
 // request each time. memory is the run's budget.
-func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked string,
+func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, c *hub.Client, asked string,
 	memory int64) *Settled {
 	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)
 	if err != nil || strings.EqualFold(at.ID, from.ID) {
@@ -51,7 +51,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked s
 		!listsTarget(m, from.ByPath(), at.ByPath()) {
 		return nil
 	}
-	source, files := model.Described(from, endpoint), from.ByPath()
+	source, files := model.Described(from, c), from.ByPath()
 	for _, w := range m.Source.Files {
 		source.Listing.Weights = append(source.Listing.Weights,
 			plan.WeightFile{File: plan.File{Path: w.Path, Size: w.Size}})

@@ -1,10 +1,16 @@
 package publish
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
@@ -30,11 +36,25 @@ func (v Visibility) String() string {
 	return "is to be private: " + v.Why + "; --public publishes it for everyone, if the license allows that"
 }
 
-// Visibility says who may see the target. A flag decides. Without one, the target is as open as its
-// Hub says that the repo with the source's weights is. The target of a source without such a repo
-// is private. Nothing else that's found on a disk or in a card counts.
+// Visibility says who may see the target, by what the source's Hub said when the source was opened. A
+// flag decides. Without one, the target is as open as its Hub says that the repo with the source's
+// weights is. The target of a source without such a repo is private. Nothing else that's found on a
+// disk or in a card counts.
 func (p *Push) Visibility(ctx context.Context, m *model.Model) Visibility {
-	why := m.Closed()
+	return p.visibility(ctx, m, m.Closed())
+}
+
+// VisibilityNow is Visibility by what the source's Hub says now. The error says that it doesn't answer.
+func (p *Push) VisibilityNow(ctx context.Context, m *model.Model) (Visibility, error) {
+	if p.Private != nil {
+		return p.Visibility(ctx, m), nil
+	}
+	why, err := m.ClosedNow(ctx)
+	return p.visibility(ctx, m, why), err
+}
+
+// visibility is Visibility for a source that is closed for a reason, or open with "".
+func (p *Push) visibility(ctx context.Context, m *model.Model, why string) Visibility {
 	switch {
 	case p.Private != nil && *p.Private:
 		return Visibility{Asked: true, Why: "--private asks for that"}
@@ -71,13 +91,33 @@ func (p *Push) closedHere(ctx context.Context, m *model.Model) string {
 type VisibilityError struct {
 	Target string
 	Closed string // why it may not; "" if --private asks for a private one
+	// Changed says that this came about while the run worked. Shown lists the files of the result that
+	// strangers can open since.
+	Changed bool
+	Shown   []string
 }
 
 func (e *VisibilityError) Error() string {
-	if e.Closed == "" {
+	switch {
+	case e.Changed:
+		s := fmt.Sprintf("everyone can open %s, but the result may no longer be public: %s; this run "+
+			"commits nothing more", e.Target, cmp.Or(e.Closed, "--private asks for a private target"))
+		if len(e.Shown) > 0 {
+			s += "; public there already: " + human.List(e.Shown)
+		}
+		return s
+	case e.Closed == "":
 		return e.Target + " is there already, and is not private"
 	}
 	return fmt.Sprintf("everyone can open %s, but the result may not be public: %s", e.Target, e.Closed)
+}
+
+// Hint says how to hide what is public already.
+func (e *VisibilityError) Hint() hint.Hint {
+	if len(e.Shown) > 0 {
+		return hint.Shown.With("repo", e.Target)
+	}
+	return hint.Hint{}
 }
 
 // gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who
@@ -94,5 +134,44 @@ func (v Visibility) refuse(target *hub.RepoInfo) error {
 	case target.Gated == gatedManual:
 		return nil
 	}
-	return &VisibilityError{target.ID, v.Why}
+	return &VisibilityError{Target: target.ID, Closed: v.Why}
+}
+
+// admit asks again whether a commit may be made, right before it: if the result may be public, the
+// source's Hub must still say so, and else the target must still be closed to strangers. A flag that
+// allows a public target stays as it is.
+func (r *repo) admit(ctx context.Context) (err error) {
+	v := r.visibility
+	if v.Open && v.Asked {
+		return nil
+	}
+	if v.Open {
+		if v, err = r.push.VisibilityNow(ctx, r.source); err != nil || v.Open {
+			return err
+		}
+	}
+	target, err := r.push.Hub.Describe(ctx, r.push.Repo, "")
+	if err != nil {
+		return err
+	}
+	refused, ok := errors.AsType[*VisibilityError](v.refuse(target))
+	if !ok {
+		return nil
+	}
+	refused.Changed, refused.Shown = true, r.shown()
+	return refused
+}
+
+// shown lists the files of the result that are in the target, as far as this run knows.
+func (r *repo) shown() (paths []string) {
+	seen := map[string]bool{}
+	for _, b := range []*branch{r.main, r.work} {
+		for _, f := range b.in.Ours() {
+			seen[f.Path] = true
+		}
+		for _, path := range b.added {
+			seen[path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }

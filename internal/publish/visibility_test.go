@@ -56,7 +56,7 @@ func TestVisibility(t *testing.T) {
 		c := clientOf(t, s)
 		info, err := c.Info(t.Context(), id, "")
 		world.Must(t, err)
-		m := model.Described(info, s.URL)
+		m := model.Described(info, c)
 		m.Listing.Weights = []plan.WeightFile{{File: plan.File{Path: file, Size: 7}}}
 		m.SHA256 = []string{world.Sum([]byte("weights"))}
 		return m
@@ -131,16 +131,13 @@ func TestVisibility(t *testing.T) {
 // form closes nothing.
 func TestTargetsKeepTheirVisibility(t *testing.T) {
 	type source struct {
-		m       model.Model
+		repo    string // "" for a local source
 		private *bool
 		open    bool
 	}
-	origin := func(open bool) *model.Origin { return &model.Origin{Repo: "org/m", Open: open} }
 	sources := map[string]source{
-		"local": {m: model.Model{Local: true}}, "closed": {m: model.Model{Origin: origin(false)}},
-		"open":      {m: model.Model{Origin: origin(true)}, open: true},
-		"--private": {m: model.Model{Origin: origin(true)}, private: new(true)},
-		"--public":  {m: model.Model{Local: true}, private: new(false), open: true},
+		"local": {}, "closed": {repo: "org/closed"}, "open": {repo: "org/m", open: true},
+		"--private": {repo: "org/m", private: new(true)}, "--public": {private: new(false), open: true},
 	}
 	targets := map[string][]hubtest.RepoOption{
 		"": nil, "open": {}, "gated": {hubtest.Gated("auto")}, "manual": {hubtest.Gated("manual")},
@@ -153,16 +150,21 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				if there != "" {
 					s.AddRepo("me/target", nil, options...)
 				}
+				s.AddRepo("org/m", nil)
+				s.AddRepo("org/closed", nil, hubtest.Private())
 				said := ""
 				push := Push{Hub: clientOf(t, s), Repo: "me/target", Private: source.private, Decided: func(_ string, v Visibility) { said = v.String() }}
-				if source.m.Origin != nil {
-					source.m.Origin.Endpoint = s.URL
+				m := &model.Model{Local: true}
+				if source.repo != "" {
+					info, err := push.Hub.Info(t.Context(), source.repo, "")
+					world.Must(t, err)
+					m = model.Described(info, push.Hub)
 				}
 				closed := there == "private" || there == "manual" && source.private == nil
 				refused := !source.open && there != "" && !closed
-				run := NewConversion(&plan.Plan{}, OriginOf(&source.m), "", false)
-				_, err := push.Open(t.Context(), run, &source.m, nil)
-				_, _, status := push.State(t.Context(), run, &source.m)
+				run := NewConversion(&plan.Plan{}, OriginOf(m), "", false)
+				_, err := push.Open(t.Context(), run, m, nil)
+				_, _, status := push.State(t.Context(), run, m)
 				for _, err := range []error{err, status} {
 					if e := (*VisibilityError)(nil); errors.As(err, &e) != refused || !refused && err != nil {
 						t.Fatalf("got %v, want it refused: %v", err, refused)
