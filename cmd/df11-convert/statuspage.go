@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -66,7 +67,7 @@ func (f *pageFlags) write(u *ui, list string, found []publication,
 		if found[i].State == stateUnknown { // an older badge says more
 			continue
 		}
-		name := strings.ReplaceAll(found[i].repo, "/", "--")
+		name := strings.ReplaceAll(cmp.Or(found[i].repo, found[i].Source), "/", "--")
 		if err := disk.WriteFile(filepath.Join(f.badges, name+".svg"), m.Badge()); err != nil {
 			return err
 		}

@@ -13,9 +13,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -39,13 +41,28 @@ func report(name string) *describe.Report {
 	return r
 }
 
+// evil is a name that would be markup, turns what follows, and is long.
+var evil = `</style><script>alert("x")</script>&` + "\u202e\x00\xff" + strings.Repeat("long", 2500)
+
+// checkNames checks that no name is markup, turns what is around it, or fills a page.
+func checkNames(t *testing.T, page string) {
+	t.Helper()
+	if !utf8.ValidString(page) || strings.ContainsAny(page, "\u202e\x00") {
+		t.Errorf("the page has characters that show no glyph")
+	}
+	if strings.Contains(page, strings.Repeat("long", 75)) {
+		t.Errorf("a name fills the page")
+	}
+}
+
 // The page refers to nothing outside and has no script, and no name becomes markup.
 func TestHTML(t *testing.T) {
-	evil := `</style><script>alert("x")</script>&`
 	r := report(evil)
 	r.Units[0].Path = evil
+	r.Traps = append(r.Traps, model.Problem{Name: evil, Detail: evil})
 	for name, r := range map[string]*describe.Report{"full": r, "unread": unread(), "empty": {Name: evil}} {
 		page := html(t, r)
+		checkNames(t, page)
 		if page != html(t, r) {
 			t.Errorf("%s: the same report gives another page", name)
 		}
@@ -59,7 +76,8 @@ func TestHTML(t *testing.T) {
 		t.Errorf("the page, which compares nothing, says %q", claim)
 	}
 	for _, part := range []string{`>DF11 6.90 MB</text>`, `x="49.000%" y="80" width="17.000%"`, // exponents in their place
-		`<th scope="row">-8</th><td class="bar" style="--bar:1.000">40.00%</td>`} {
+		`<th scope="row">-8</th><td class="bar" style="--bar:1.000">40.00%</td>`,
+		`<td class="bar moved" style="--bar:0.347">24.64%</td>`} { // to scale with the largest, in the drawing's color
 		if !strings.Contains(html(t, report("m")), part) {
 			t.Errorf("the page lacks %s", part)
 		}
@@ -127,7 +145,6 @@ var must = world.Must
 // The page about a list has no script, escapes every name, asks for nothing, and counts what needs
 // somebody. A badge is XML.
 func TestStatus(t *testing.T) {
-	evil := `</style><script>alert("x")</script>&`
 	models := []charts.Published{
 		{Source: charts.Link{Name: "org/a", URL: "https://hub/org/a"}, State: "current",
 			Mood: charts.Good, BF16: 1000, DF11: 683, Weights: 40_960, Made: "0123456789abcdef",
@@ -138,6 +155,7 @@ func TestStatus(t *testing.T) {
 		b, err := charts.StatusHTML(evil, list, "today", "v1")
 		must(t, err)
 		page := string(b)
+		checkNames(t, page)
 		for _, bad := range []string{"<script", "javascript:", " src=", "@import"} {
 			if strings.Contains(page, bad) {
 				t.Errorf("the page has %s", bad)
@@ -154,12 +172,17 @@ func TestStatus(t *testing.T) {
 			}
 		}
 	}
-	for i, want := range []string{"68.30% of BF16", evil} {
+	b, err := charts.StatusHTML("list", models, "today", "v1")
+	must(t, err)
+	if bad, good := bytes.Index(b, []byte(`<tbody id="bad">`)), bytes.Index(b, []byte(`<tbody id="good">`)); bad < 0 || good < bad {
+		t.Errorf("what needs somebody doesn't come first: at %d, what is current at %d", bad, good)
+	}
+	for i, want := range []string{"68.30% of BF16", `</style><script>alert("x")</script>&\u202e\u0000\xff`} {
 		var badge struct {
 			Title string `xml:"title"`
 		}
 		must(t, xml.Unmarshal(models[i].Badge(), &badge))
-		if badge.Title != "DF11: "+want {
+		if i == 0 && badge.Title != "DF11: "+want || !strings.HasPrefix(badge.Title, "DF11: "+want) {
 			t.Errorf("a badge says %q", badge.Title)
 		}
 	}

@@ -38,7 +38,7 @@ func HTML(r *describe.Report, version string) ([]byte, error) {
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
 		"Report": r, "Version": version, "Style": barsStyle + style,
-		"Exponents": rows, "Most": most, "Largest": largest,
+		"Exponents": rows, "Most": most, "Largest": largest, "Bands": after(r),
 		"Drawing": template.HTML(Drawing(r)),
 	})
 	return b.Bytes(), err
@@ -75,7 +75,27 @@ func exponentRows(h *describe.Histogram) (rows []exponentRow) {
 	return rows
 }
 
+// longestText is how many characters of a name a page shows. A repo may have longer ones, to hide what
+// follows.
+const longestText = 300
+
+// text makes a text from outside fit for a page: nothing in it turns what is around it, or fills the
+// page.
+func text(s string) string {
+	if n := 0; len(s) > longestText {
+		for i := range s {
+			if n++; n > longestText {
+				s = s[:i] + "…"
+				break
+			}
+		}
+	}
+	return human.Printable(s)
+}
+
 var pageFuncs = template.FuncMap{
+	"text":  text,
+	"look":  func(b band) string { return b.class },
 	"size":  human.Bytes,
 	"count": human.Grouped,
 	"share": share,

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
-
-	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 var (
@@ -44,55 +42,47 @@ const (
 	Out     Mood = "out"     // it can't be converted, as expected
 )
 
-// StatusHTML returns a page about a list of models that refers to nothing but their addresses.
-// Models that need somebody come first.
-func StatusHTML(name string, models []Published, now, version string) ([]byte, error) {
-	funcs := template.FuncMap{
-		"size": human.Bytes, "count": human.Grouped, "share": share,
+// A group is the models of one mood, under what they have in common.
+type group struct {
+	Mood   Mood
+	Label  string
+	Models []Published
+}
+
+// groups returns the models by mood, without empty groups. Models that need somebody come first, each
+// group in the order of the list.
+func groups(models []Published) []group {
+	all := []group{{Mood: Bad, Label: "for you to look at"}, {Mood: Pending, Label: "for the next run"},
+		{Mood: Good, Label: "current"}, {Mood: Out, Label: "not convertible, as expected"}}
+	for _, m := range models {
+		i := slices.IndexFunc(all, func(g group) bool { return g.Mood == m.Mood })
+		all[i].Models = append(all[i].Models, m)
 	}
-	t := template.Must(template.New("status").Funcs(funcs).Parse(statusPage))
-	order := []Mood{Bad, Pending, Good, Out}
-	models = slices.SortedStableFunc(slices.Values(models), func(a, b Published) int {
-		return slices.Index(order, a.Mood) - slices.Index(order, b.Mood)
-	})
+	return slices.DeleteFunc(all, func(g group) bool { return len(g.Models) == 0 })
+}
+
+// StatusHTML returns a page about a list of models that refers to nothing but their addresses, grouped by
+// what needs somebody.
+func StatusHTML(name string, models []Published, now, version string) ([]byte, error) {
+	t := template.Must(template.New("status").Funcs(pageFuncs).Parse(statusPage))
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
-		"Name": name, "Models": models, "Counts": moods(models), "Version": version,
+		"Name": name, "N": len(models), "Groups": groups(models), "Version": version,
 		"Now": now, "Style": barsStyle + style + statusStyle,
 	})
 	return b.Bytes(), err
 }
 
-type moodCount struct {
-	Mood  Mood
-	Label string
-	N     int
-}
-
-// moods counts models by mood, without those that no model has.
-func moods(models []Published) (counts []moodCount) {
-	counts = []moodCount{{Good, "current", 0}, {Pending, "for the next run", 0},
-		{Bad, "for you to look at", 0}, {Out, "not convertible, as expected", 0}}
-	for _, m := range models {
-		for i := range counts {
-			if counts[i].Mood == m.Mood {
-				counts[i].N++
-			}
-		}
-	}
-	return slices.DeleteFunc(counts, func(c moodCount) bool { return c.N == 0 })
-}
-
 // Badge returns an SVG picture of one line: "DF11", then the model's state, or its size if it's
 // current.
 func (p Published) Badge() []byte {
-	text := p.State
+	words := text(p.State)
 	if p.Mood == Good && p.BF16 > 0 {
-		text = share(p.DF11, p.BF16) + " of BF16"
+		words = share(p.DF11, p.BF16) + " of BF16"
 	}
 	// textLength makes every font as wide as the boxes are
 	const label, letter, margin = 34, 6.2, 10
-	width := letter*float64(len(text)) + 2*margin
+	width := letter*float64(len(words)) + 2*margin
 	color := map[Mood]string{Good: "#0b6d77", Pending: "#8a5a00", Bad: "#b3261e", Out: "#57606a"}[p.Mood]
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="20" `+
@@ -103,7 +93,7 @@ func (p Published) Badge() []byte {
 		`<g fill="#fff" font-family="Verdana,Geneva,sans-serif" font-size="11">`+
 		`<text x="6" y="14" textLength="24">DF11</text>`+
 		`<text x="%[6]d" y="14" textLength="%.0[7]f">%[2]s</text></g></svg>`+"\n",
-		label+width, template.HTMLEscapeString(text), label, width, color, label+margin,
+		label+width, template.HTMLEscapeString(words), label, width, color, label+margin,
 		width-2*margin)
 	return b.Bytes()
 }
