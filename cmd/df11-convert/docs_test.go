@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"html"
+	"image"
+	"image/png"
 	"maps"
 	"os"
 	"os/exec"
@@ -52,16 +56,41 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// TestDocumentedDemo checks that README.md shows what the demo prints, except for its time and its
-// folder.
+// TestDocumentedDemo checks that README.md, its picture, and its recording show what the demo prints and
+// draws, except for its times, its address, and its folder.
 func TestDocumentedDemo(t *testing.T) {
 	t.Parallel()
 	_, shown, _ := strings.Cut(string(world.Read(t, "../../README.md")), "```console\n$ df11-convert demo\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	passing := regexp.MustCompile(`(?m)^(time|result) .*`)
-	printed := must(t, "demo", "-o", t.TempDir())
+	folder := t.TempDir()
+	code, printed, said := program(t, "demo", "-o", folder)
+	if code != exitOK {
+		t.Fatal(said)
+	}
 	if got, want := passing.ReplaceAllString(printed, "$1"), passing.ReplaceAllString(shown, "$1"); got != want {
 		t.Errorf("the page shows\n%s\nand the demo prints\n%s", shown, printed)
+	}
+	pixels := func(file string) []byte {
+		img, err := png.Decode(bytes.NewReader(world.Read(t, file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return img.(*image.NRGBA).Pix
+	}
+	if !bytes.Equal(pixels(filepath.Join(folder, "df11.png")), pixels("../../docs/images/df11.png")) {
+		t.Error("docs/images/df11.png isn't what the demo draws: copy that")
+	}
+	recorded := string(world.Read(t, "../../docs/images/demo.svg"))
+	recorded = recorded[strings.LastIndex(recorded, "<g "):] // its last frame
+	recorded = html.UnescapeString(regexp.MustCompile("<[^>]*>").ReplaceAllString(recorded, ""))
+	letters := func(s string) string { // without what a terminal's width, a run, and a moment change
+		return regexp.MustCompile(`\s|http:[/\d.:]*`).ReplaceAllString(s, "")
+	}
+	for line := range strings.Lines(passing.ReplaceAllString(printed+said, "$1")) {
+		if !strings.Contains(line, "100%") && !strings.Contains(letters(recorded), letters(line)) {
+			t.Errorf("docs/images/demo.svg lacks %q: record it again with docs/images/record.py", line)
+		}
 	}
 }
 

@@ -20,11 +20,11 @@ type canvas struct {
 }
 
 func newCanvas(w, h int) (*canvas, error) {
-	title, err := newFace(gobold.TTF, 46)
+	title, err := newFace(gobold.TTF, 64)
 	if err != nil {
 		return nil, err
 	}
-	text, err := newFace(goregular.TTF, 19)
+	text, err := newFace(goregular.TTF, 30)
 	return &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), title, text}, err
 }
 

@@ -22,10 +22,11 @@ var (
 	violet = color.NRGBA{0x8a, 0x75, 0xc0, 255}
 )
 
-// The picture's size and its margins.
+// The picture's size and its margins. A card shows it at 60% of its width, and a phone at 30%, so its
+// letters are large.
 const (
 	pictureWidth  = 1200
-	pictureHeight = 640
+	pictureHeight = 800
 	margin        = 60
 	inner         = pictureWidth - 2*margin
 )
@@ -40,11 +41,11 @@ func PNG(r *describe.Report) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.write(c.title, margin, 80, 0, fmt.Sprintf("%.1f%% of the size",
+	c.write(c.title, margin, 92, 0, fmt.Sprintf("%.1f%% of the size",
 		human.Percentage(r.DF11Bytes, r.BF16Bytes)))
-	c.bar("BF16 "+human.Bytes(r.BF16Bytes), before(r), r, 142)
-	c.bar("DF11 "+human.Bytes(r.DF11Bytes), after(r), r, 228)
-	c.legend(after(r), 320)
+	c.bar("BF16 "+human.Bytes(r.BF16Bytes), before(r), r, 168)
+	c.bar("DF11 "+human.Bytes(r.DF11Bytes), after(r), r, 272)
+	c.legend(after(r), 376)
 	if r.Histogram.Total() > 0 {
 		c.histogram(r)
 	}
@@ -57,40 +58,42 @@ func PNG(r *describe.Report) ([]byte, error) {
 
 // bar draws a model's bytes below their name. The larger model is as long as the picture is wide.
 func (c *canvas) bar(name string, bands []band, r *describe.Report, y int) {
-	c.write(c.text, margin, y-12, 0, name)
+	c.write(c.text, margin, y-14, 0, name)
 	end, whole := int64(0), max(1, r.BF16Bytes, r.DF11Bytes)
 	for _, b := range bands {
 		from := end * inner / whole
 		end += b.Bytes
-		c.rect(b.color, margin+int(from), y, int(end*inner/whole-from), 40)
+		c.rect(b.color, margin+int(from), y, int(end*inner/whole-from), 44)
 	}
 }
 
-// legend names all bands that aren't empty, with their sizes.
+// legend names all bands that aren't empty, with their sizes, two in a line.
 func (c *canvas) legend(bands []band, y int) {
-	x := margin
+	n := 0
 	for _, b := range bands {
 		if b.Bytes > 0 {
-			c.rect(b.color, x, y-13, 14, 14)
-			x = c.write(c.text, x+22, y, 0, b.Name+" "+human.Bytes(b.Bytes)) + 30
+			x, line := margin+n%2*inner/2, y+n/2*46
+			c.rect(b.color, x, line-21, 22, 22)
+			c.write(c.text, x+34, line, 0, b.Name+" "+human.Bytes(b.Bytes))
+			n++
 		}
 	}
 }
 
 // histogram draws each exponent's share of the weights. All heights are whole pixels.
 func (c *canvas) histogram(r *describe.Report) {
-	const top, base = 438, 586
+	const top, base = 590, 738
 	first, last := usual(&r.Histogram)
 	n, most := last-first+1, max(1, slices.Max(r.Histogram[first:last+1]))
-	c.write(c.text, margin, top-34, 0, "share of the weights by exponent of 2")
-	c.write(c.text, margin+inner, top-34, -1, fmt.Sprintf(
-		"entropy %.2f bits, Huffman code %.2f bits, instead of 8", r.Entropy, r.CodeBits))
+	c.write(c.text, margin, top-90, 0, "share of the weights by exponent of 2")
+	c.write(c.text, margin, top-46, 0, fmt.Sprintf(
+		"Huffman code %.2f bits instead of 8, entropy %.2f bits", r.CodeBits, r.Entropy))
 	for i := range n {
 		x, width := margin+i*inner/n, inner/n
 		h := int(r.Histogram[first+i] * (base - top) / most)
 		c.rect(teal, x+width/9, base-h, width-2*(width/9), h)
-		if power := first + i - bias; power%(1+n*46/inner) == 0 {
-			c.write(c.text, x+width/2, base+24, -0.5, strconv.Itoa(power))
+		if power := first + i - bias; power%(1+n*64/inner) == 0 {
+			c.write(c.text, x+width/2, base+38, -0.5, strconv.Itoa(power))
 		}
 	}
 	c.rect(gray, margin, base, inner, 1)
