@@ -12,8 +12,11 @@ export class Problem extends Error {
   // of leaves a Problem as it is, and makes one of another error.
   static of(error, title, ...todo) { return error instanceof Problem ? error : new Problem(title, error.message, todo); }
 }
-// shown escapes what has no glyph, such as marks that turn the direction of writing: a text from outside.
-export const shown = text => String(text ?? '').replace(/[\p{C}\p{Zl}\p{Zp}]/gu, c =>
+// shown makes a text from outside fit to be read: it escapes what has no glyph, such as marks that turn the direction of writing, and cuts
+// what would fill the screen.
+const longest = 1000;
+const cut = text => text.length > longest ? text.slice(0, longest) + '…' : text;
+export const shown = text => cut(String(text ?? '')).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, c =>
   c === '\n' ? c : [...Array(c.length).keys()].map(i => '\\u' + c.charCodeAt(i).toString(16).padStart(4, '0')).join(''));
 // keep holds texts for this tab's session, unless the browser forbids that.
 const session = work => {
@@ -56,7 +59,7 @@ export async function json(path, options) {
 }
 // suggest lists models whose names hold a text, the most downloaded first.
 export const suggest = (text, limit = 8) => json('/api/models?' + new URLSearchParams({ search: text, limit, sort: 'downloads' }))
-  .then(models => models.map(m => String(m.id))).catch(() => []);
+  .then(models => models.map(m => String(m.id)).filter(id => /^[\w.-]+\/[\w.-]+$/.test(id))).catch(() => []);
 
 // --- sign-in ------------------------------------------------------------------------------------------------------------
 const client = () => window.huggingface?.variables?.OAUTH_CLIENT_ID || setting('oauth-client'); // a Space brings its own
@@ -102,7 +105,7 @@ export function comeFromFrame() {
   } catch { return false; } // another site's
 }
 const declined = {
-  access_denied: ['You have not agreed', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],
+  access_denied: ['You didn’t agree', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],
   invalid_scope: ['The Hub doesn’t grant what this page asks for',
     'The page’s operator must register it for jobs, contribute-repos, and gated-repos.'],
 };
@@ -126,7 +129,7 @@ export async function comeBack() {
     const got = await json('/oauth/token', { method: 'POST', body: form, token: '' });
     if (!got.access_token) throw new Problem('The Hub has sent no token');
     const { preferred_username: user } = await json('/oauth/userinfo', { token: got.access_token, tries: 3 });
-    if (!user) throw new Problem('The Hub hasn’t said who you are');
+    if (!/^[\w.-]{1,96}$/.test(user ?? '')) throw new Problem('The Hub hasn’t said who you are'); // it becomes a part of addresses
     account = { token: got.access_token, ends: Date.now() + 1000 * (got.expires_in ?? 3600), user };
   } catch (error) {
     const { title, why, todo } = Problem.of(error, 'That didn’t work');

@@ -67,7 +67,7 @@ const refusals = {
 };
 const refusal = (error, title) => {
   const [known, todo] = refusals[error.status] ?? [title, 'try again, or use a command under “Run it yourself”'];
-  return new Problem(known, error.why || (known === error.title ? '' : error.title), [todo],
+  return new Problem(known, error.why || (known === title ? error.title : ''), [todo],
     { status: error.status, link: error.status === 402 ? [hub() + '/settings/billing', 'Add credit'] : undefined });
 };
 // start starts a job, unless one with the same source and target runs: then it gives that one.
@@ -159,6 +159,8 @@ export const linesOf = log => log.flatMap(line => {
   try { return line.startsWith('{') ? [JSON.parse(line)] : []; } catch { return []; }
 });
 const resume = 'start it again: it goes on with what was published';
+// advice is what the program says to do in the last line of its log. Its command that continues is the button here.
+const advice = failure => [failure?.hints ?? []].flat().filter(hint => !/resume with: /.test(hint)).map(shown);
 // outcome says how a job has ended: what the target's manifest says counts, not the job.
 export async function outcome(job, log) {
   const { source, commit, target } = taskOf(job), { stage, message } = job.status;
@@ -169,10 +171,13 @@ export async function outcome(job, log) {
     const why = `${n} compared with the original, all 16 bits: 0 differ. So says its manifest.`;
     return { good: true, title: 'Published', target, why, todo: [] };
   }
-  const list = linesOf(log), failure = list.findLast(m => m.level === 'ERROR')?.msg;
+  const list = linesOf(log), failure = list.findLast(m => m.level === 'ERROR');
   const error = list.findLast(m => m.schema_version)?.error?.message;
   if (stage === 'CANCELED') return { title: 'Canceled', why: '', todo: [resume] };
-  if (stage !== 'COMPLETED') return { title: 'The job has failed', why: shown(error ?? failure ?? message), todo: [resume] };
+  if (stage !== 'COMPLETED') {
+    const hints = advice(failure), todo = hints.length ? [...hints, 'then ' + resume] : [resume];
+    return { title: 'The job has failed', why: shown(error ?? failure?.msg ?? message), todo };
+  }
   if (manifest.status === 404) {
     return { title: 'The job has ended without a result', why: `${target} has no manifest.`, todo: ['look at the job’s log', resume] };
   }

@@ -63,18 +63,26 @@ async function compile() {
     throw new Problem('The planner came incomplete', error.message, reload);
   });
 }
-// run runs the program and returns what it prints. It calls heard with the bytes that have been read. Its worker is made of a
-// blob, so that it is bound by this page's policy.
+// waitOf reads what the program says when it waits long enough that people wonder: for how many seconds, for whom, and why.
+export function waitOf(text) {
+  const [, minutes = 0, seconds, host, why] = /^waiting (?:(\d+)m)?(\d+)s for (\S+): (.*)$/m.exec(text) ?? [];
+  return seconds && { seconds: 60 * minutes + +seconds, host, why };
+}
+// run runs the program and returns what it prints. It calls heard with the bytes that have been read, and with a wait that it says.
+// Its worker is made of a blob, so that it is bound by this page's policy.
 export async function run(args, signal, heard = () => {}) {
   const { module, source } = await load();
   signal?.throwIfAborted();
   const worker = await Promise.resolve(source).then(from => new Worker(from)).catch(broken);
+  let bytes = 0;
+  const read = said => { const wait = waitOf(said); if (wait) heard(bytes, wait); };
   const ended = new Promise((yes, no) => {
     worker.onerror = event => no(new Problem('Your browser has stopped the planner', event.message ?? '',
       ['reload the page; an extension or a policy may forbid workers']));
     worker.onmessage = ({ data }) => {
       if (data.failed) no(stopped(data.failed));
-      else if (data.code === undefined) heard(data.read);
+      else if (data.said !== undefined) read(data.said);
+      else if (data.code === undefined) heard(bytes = data.read);
       else yes(data);
     };
     signal?.addEventListener('abort', () => no(signal.reason));
@@ -117,7 +125,7 @@ export function brief(doc, name, exact) {
     groups.set(why, { ...g, n: g.n + n, size: g.size + size });
   };
   for (const t of doc.uncompressed ?? []) add(t.why, 1, t.bytes, t.name);
-  for (const u of doc.units) if (u.stays_bf16) add('the module ' + u.stays_bf16, u.tensors, u.bytes, u.path);
+  for (const u of doc.units) if (u.why) add(u.why, u.tensors, u.bytes, u.path);
   const { gpus, published = [], readers = [], warnings = [], differences = [], aliases = [] } = doc;
   return {
     name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!doc.closed,

@@ -36,10 +36,11 @@ function bytes(n) {
 function warn(topic, problem, ...actions) {
   hush(topic);
   const { title: head, why, todo, link: more } = Problem.of(problem, 'That didn’t work', 'reload the page and try again');
-  const heading = el('h2', { tabIndex: -1, id: topic + '-title' }, head), close = button('Close', () => hush(topic));
+  const heading = el('h2', { tabIndex: -1, id: topic + '-title' }, head), close = button('×', () => hush(topic), 'close');
   close.ariaLabel = 'Close: ' + head;
-  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, heading, el('p', {}, why),
-    list(todo.filter(Boolean)), ...(more ? [link(...more), ' '] : []), ...actions, close));
+  const next = [...(more ? [link(...more)] : []), ...actions];
+  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, heading, why ? el('p', {}, why) : '',
+    list(todo.filter(Boolean)), next.length ? el('p', { className: 'next' }, ...next) : '', close));
   if (topic === 'lost') announce(`${head}. ${why}`);
   else done(topic + '-title', `${head}. ${why}`);
 }
@@ -59,7 +60,7 @@ function move(changes, how = 'replaceState') {
   if (hub.framed()) window.parent.postMessage({ queryString: query.toString(), hash: '' }, hub.hub());
 }
 // ask plans or checks what was named. A plan that this session knows costs nothing unless it is wanted fresh.
-async function ask(mode, text, { fresh = true, f32 = false } = {}) {
+async function ask(mode, text, { fresh = true, f32 = false, tries = 0 } = {}) {
   asking.abort();
   const { signal } = asking = new AbortController(), stop = () => { asking.abort(); busy('stopped'); };
   for (const id of ['plan', 'check', 'examples']) $(id).hidden = true;
@@ -74,7 +75,8 @@ async function ask(mode, text, { fresh = true, f32 = false } = {}) {
     $('model').value = id;
     if (fresh) move({ model: '', check: '', f32: f32 && 'exact', [mode]: id }, 'pushState');
     if (!following) title(id); // else the title counts a job
-    await (mode === 'check' ? check(id, signal, stop) : plan(id, signal, stop, { fresh, f32 }));
+    const again = tries => ask(mode, id, { f32, tries });
+    await (mode === 'check' ? check(id, signal, stop, { tries, again }) : plan(id, signal, stop, { fresh, f32, tries, again }));
   } catch (error) {
     if (signal.aborted) return;
     const retry = error.retry ? [button('Try again', () => ask(mode, text, { f32 }), 'main')] : [];
@@ -82,68 +84,115 @@ async function ask(mode, text, { fresh = true, f32 = false } = {}) {
   }
   if (!signal.aborted) busy('');
 }
-// busy says what is under way, and how much was read for it; '' is nothing.
+// busy says what is under way, and how much was read for it; '' is nothing. It ends a wait that is counted down.
 function busy(text, stop) {
+  counting = clearInterval(counting);
+  progress(text, stop);
+}
+function progress(text, stop) {
   $('progress').firstElementChild.textContent = text;
   $('stop').hidden = !stop;
   $('stop').onclick = stop;
 }
-const reading = (what, stop) => read => busy(`${what}: ${bytes(read)} …`, stop);
+let counting; // the timer of a wait that is counted down
+// countdown calls show with the seconds that are left, now and every second, and over when none are. It returns its timer.
+function countdown(seconds, show, over) {
+  const until = Date.now() + 1000 * seconds;
+  const tick = () => {
+    const left = Math.ceil((until - Date.now()) / 1000);
+    if (left > 0) return show(left);
+    clearInterval(timer);
+    over();
+  };
+  const timer = setInterval(tick, 1000);
+  tick();
+  return timer;
+}
+// reading returns what shows how much was read, or for how many seconds the program waits for whom.
+const reading = (what, stop) => (read, wait) => {
+  const now = () => busy(`${what}: ${bytes(read)} …`, stop);
+  if (!wait) return counting || now();
+  busy('');
+  const who = wait.host === new URL(hub.hub()).host ? 'the Hub' : shown(wait.host);
+  announce(`waiting for ${who}`);
+  counting = countdown(wait.seconds, left => progress(`waiting for ${who}, ${left} s left: ${shown(wait.why)}`, stop), now);
+};
 
 planner.planner.addEventListener('change', ({ state, got, all }) => {
   if (state !== 'loading') busy('');
   else busy(got ? `loading the planner: ${bytes(got)}${all ? ' of ' + bytes(all) : ''} …` : 'loading the planner …');
 });
-async function plan(id, signal, stop, { fresh, f32 }) {
+async function plan(id, signal, stop, { fresh, f32, ...more }) {
   const known = !fresh && planner.recall(id, f32);
   if (known) return arrive(known);
   busy('reading headers …', stop);
   announce('reading headers');
   const first = await planner.plan(id, { exact: f32, signal, heard: reading('reading headers', stop) });
   if (signal.aborted) return;
-  if (!first.groups) return refuse(first, id);
+  if (!first.groups) return refuse(first, id, signal, more);
   planner.remember(first);
   arrive(first);
-  if (!first.known && !navigator.connection?.saveData) await refine(first, signal);
+  if (!first.known && !navigator.connection?.saveData) await refine(first, signal, more);
 }
 const arrive = p => { show(p); done('plan-title', `${p.source}: ${bytes(p.before)} become about ${bytes(p.after)}`); };
 // refine makes a plan exact to about 0.1% from samples of the weights, which the visitor may stop.
-async function refine(first, signal) {
+async function refine(first, signal, more) {
   const part = new AbortController(), stop = () => part.abort();
   signal.addEventListener('abort', stop);
   const heard = reading('reading samples of the weights for a closer estimate', stop);
   heard(0);
   const closer = await planner.plan(first.name, { exact: first.exact, samples: true, signal: part.signal, heard }).catch(() => first);
   if (signal.aborted) return;
-  if (closer.error?.kind === 'f32_not_exact') return refuse(closer, first.name);
+  if (closer.error?.kind === 'f32_not_exact') return refuse(closer, first.name, signal, more);
   if (!closer.groups) return;
   planner.remember(closer);
   show(closer);
 }
-// steps word what the program says about the next step.
+// steps word what the program says about the next step: what to do, and the buttons for it.
 const steps = {
-  sign_in: () => [account.user ? 'if it’s private: this page sees public models alone' : 'if it’s gated, sign in', signInButton],
-  accept_terms: id => ['open its page on the Hub, accept the terms, then try again',
-    () => [link(`${hub.hub()}/${/^(?:hf:\/\/)?([^/]+\/[^/@]+)/.exec(id)?.[1]}`, 'Open its page'), ' ', again('model', id)]],
-  check_instead: id => ['it’s a result already: check it', () => [again('check', id, 'Check it')]],
-  exact_f32: id => ['if its F32 values are all exact in BF16, you can still convert it', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
-  retry: id => ['the Hub is busy or out of reach: wait a little, then try again', () => [again('model', id)]],
+  not_found: () => ['check its spelling; this page sees public models, and of the private ones those that it made for you', signInButton()],
+  not_df11: id => ['it isn’t a result of DF11: plan it, to see what it would become', [button('Plan it', () => ask('model', id), 'main')]],
+  unauthorized: () => ['sign in again', signInButton()],
+  sign_in: id => ['sign in, so that the Hub knows whether you’ve accepted its terms', [...signInButton(), pageOf(id)]],
+  accept_terms: (id, again) => ['open its page on the Hub, accept the terms there, come back, and try again', [pageOf(id), again]],
+  check_instead: id => ['it’s a result already: check it', [button('Check it', () => ask('check', id), 'main')]],
+  exact_f32: id => ['if its F32 values are all exact in BF16, you can still convert it', [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
+  rate_limited: (id, again) => ['the Hub limits what it answers to one place within five minutes: wait, then try again', [again]],
+  retry: (id, again) => ['the Hub is busy or out of reach: wait a little, then try again', [again]],
 };
-const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
+// pageOf links to a model's own page, which has its terms.
+const pageOf = id => link(`${hub.hub()}/${/^(?:hf:\/\/)?([^/]+\/[^/@]+)/.exec(id)?.[1]}`, 'Open its page');
 const titles = {
   not_convertible: 'This model can’t be converted', f32_not_exact: 'This model can’t be converted', not_found: 'There is no such model, or it is private',
   gated: 'You must accept its terms first', usage: 'This can’t be planned here', unauthorized: 'The Hub no longer takes your sign-in',
   rate_limited: 'The Hub has had too many questions', hub: 'The Hub doesn’t answer as it should',
 };
-// refuse shows why there is no plan or check.
-function refuse({ error }, id, kind = 'This can’t be planned') {
+// advice is the program's own hint, the best there is. A flag, a variable, or a command in it is for the visitor's own machine; the page
+// has another way to name a file.
+const advice = ({ hint = '' }, id) => hint.split('\n').filter(Boolean).map(text =>
+  /(^|\s)--file\b/.test(text) ? `name one of its files: hf://${id}/FILE.safetensors`
+    : /(^|\s)--\w|\bHF_|df11-convert /.test(text) ? 'on your own machine: ' + text : text);
+const pause = 60, mostPauses = 5; // seconds, and their number, before the page asks again by itself: the Hub's limits are for 5 minutes
+// refuse shows why there is no plan or check. If the Hub limits questions, it asks again after a while, unless the visitor does something.
+function refuse({ error }, id, signal, { tries, again }, kind = 'This can’t be planned') {
   if (error.kind === 'unauthorized') leave();
-  // The program's hint is the best there is; a flag in it is of use only on the visitor's own machine.
-  const more = `the program on your own machine can say more: ${program} plan ${id}`;
-  const hints = (error.hint ?? '').split('\n').filter(Boolean).map(hint => /(^|\s)--\w/.test(hint) ? more : hint);
-  const [todo, actions = () => []] = steps[error.next]?.(id) ?? [];
+  const retry = button('Try again', () => again(0), 'main');
+  const step = steps[error.kind] ?? steps[error.next], [todo, actions = []] = step?.(id, retry) ?? [];
   const head = error.next === 'retry' && !navigator.onLine ? 'You’re offline' : titles[error.kind] ?? kind;
-  warn('answer', new Problem(head, shown(error.message), todo ? [todo] : hints), ...actions());
+  // What was asked of which address is for a log.
+  const why = shown(error.message).replace(/^source: /, '').replace(/ \((GET|HEAD) [^()]*\)$/, '');
+  const own = todo ? [todo] : advice(error, id);
+  if (error.next === 'sign_in' && !hub.canSignIn()) own.push(...advice(error, id));
+  warn('answer', new Problem(head, why, own), ...actions);
+  if (error.kind !== 'rate_limited' || tries >= mostPauses) return;
+  const left = el('p', {});
+  retry.parentNode.before(left);
+  const timer = countdown(pause, s => { left.textContent = `This page asks again in ${s} s.`; }, () => {
+    const open = left.isConnected;
+    left.remove();
+    if (open && document.activeElement !== $('model')) again(tries + 1);
+  });
+  signal.addEventListener('abort', () => clearInterval(timer));
 }
 
 // --- plan ---------------------------------------------------------------------------------------------------------------
@@ -153,9 +202,9 @@ const gpu = g => g.n > 1 ? `${g.n} × ${g.gib} GB` : `one ${g.gib} GB`;
 // fits says in one sentence which GPU it takes.
 function fits(gpus) {
   const [df11, bf16] = ['df11_fits', 'bf16_fits'].map(form => gpus.find(g => g[form]));
-  if (!df11) return 'DF11 fits none of the usual GPUs.';
-  if (!bf16) return `DF11 fits ${gpu(df11)} GPU; BF16 fits none of the usual sizes.`;
-  return df11 === bf16 ? `Both fit ${gpu(df11)} GPU.` : `DF11 fits ${gpu(df11)} GPU; BF16 needs ${gpu(bf16)}.`;
+  if (!df11) return 'Weights alone: DF11 fits none of the usual GPUs.';
+  if (!bf16) return `Weights alone: DF11 fits ${gpu(df11)} GPU; BF16 fits none of the usual sizes.`;
+  return 'Weights alone: ' + (df11 === bf16 ? `both fit ${gpu(df11)} GPU.` : `DF11 fits ${gpu(df11)} GPU; BF16 needs ${gpu(bf16)}.`);
 }
 
 function show(p) {
@@ -183,8 +232,8 @@ function show(p) {
 }
 // plain lists what stays in BF16, and why.
 function plain({ groups }) {
-  const rows = groups.map(g => el('span', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor' : 'tensors'}: ${shown(g.why)}, such as `,
-    el('code', {}, name(g.such))));
+  const rows = groups.map(g => el('span', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor ' : 'tensors, such as '}`,
+    el('code', {}, name(g.such)), ': ' + shown(g.why)));
   return list(rows.length ? rows : ['nothing']);
 }
 
@@ -195,11 +244,11 @@ const verdicts = {
   other_original: ['bad', 'Made from another original'], different: ['open', 'Other files differ'],
 };
 
-async function check(id, signal, stop) {
+async function check(id, signal, stop, more) {
   busy('reading headers …', stop);
   const doc = await planner.check(id, signal, reading('checking', stop));
   if (signal.aborted) return;
-  if (doc.level === undefined) return refuse(doc, id, 'This can’t be checked');
+  if (doc.level === undefined) return refuse(doc, id, signal, more, 'This can’t be checked');
   const subjects = ['model', 'pair', 'files'].map(of => doc.verdicts[of]), found = subjects.find(s => verdicts[s.verdict]);
   const [look, head] = verdicts[found?.verdict] ?? (doc.ok ? ['good', 'No fault found'] : ['bad', 'Not checked to the end']);
   $('check').className = look;
@@ -241,11 +290,15 @@ function unoffered(p) {
   if (p.after >= 0.99 * p.before) return 'Nothing would be gained, so there is nothing to convert.';
   return hub.setting('image') && hub.canSignIn() ? '' : 'This copy of the page starts no jobs. The command under Details does the same.';
 }
-// terms says what a job does, and what the visitor pays.
-const terms = q => (account.user ? '' : 'You sign in first. ') + 'A job of Hugging Face converts it, compares every weight with the ' +
-  'original, and publishes the result under your name. You pay Hugging Face for every minute that has begun ' +
-  `(${q.now ? 'prices of today' : 'prices of November 2026'}); after ${jobs.span(q.timeout)} the job stops by itself, and can be ` +
-  'continued. The time is a guess: no job of ours was measured. You can close the page meanwhile.';
+// terms says what the visitor pays, what is a guess, and what a job does.
+const terms = (p, q) => [
+  `${account.user ? 'You' : 'You sign in first, and you'} pay Hugging Face for every minute that has begun, at most ${jobs.dollars(q.most)} ` +
+    `(${q.now ? 'prices of today' : 'prices of November 2026'}).`,
+  `The time is a guess: no job of ours was measured. After ${jobs.span(q.timeout)} the job stops by itself, and can be continued.`,
+  'A job of Hugging Face converts the model, compares every weight with the original, and publishes the result under your name. ' +
+    'You can close the page meanwhile.',
+  p.closed && 'Make the result public only if the license of this model allows that.',
+].filter(Boolean);
 // choices are the visitor's for one model. A reload and a sign-in keep them.
 let choices = JSON.parse(hub.keep.get('df11-choices') ?? '{}');
 const options = p => [choices.hidden ? '--private' : p.closed && '--public', p.exact && '--exact-f32'].filter(Boolean);
@@ -276,7 +329,7 @@ function offer(p) {
 // price says what a job of these choices takes, and which command does the same elsewhere.
 function price(p, q) {
   $('start').textContent = `Convert it: about ${jobs.span(q.seconds)}, at most ${jobs.dollars(q.most)}`;
-  $('terms').textContent = terms(q) + (p.closed ? ' Make the result public only if the license of this model allows that.' : '');
+  fill('terms', ...terms(p, q).map(text => el('li', {}, text)));
   const from = p.name.includes('@') ? `${p.source}@${p.commit}` : p.source;
   $('command').textContent = [program, from, ...options(p), '--push --repo-id', `${account.user ?? 'YOU'}/${choices.target}`].join(' ');
 }
@@ -340,17 +393,20 @@ async function follow(id, job) {
   move({ job: id });
   present(id);
   const began = Date.now();
-  const tick = setInterval(() => {
+  const clock = when => {
     const { createdAt, flavor } = mine.job, m = jobs.machines.find(x => x.flavor === flavor);
     const s = Math.max(0, (Date.now() - (Date.parse(createdAt) || began)) / 1000), time = [s / 60, s % 60].map(Math.floor);
-    const cost = m ? `, at most ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)} so far` : '';
-    $('clock').textContent = `${time[0]}:${String(time[1]).padStart(2, '0')} elapsed` + cost;
-  }, 1000);
+    const cost = m ? `, at most ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)}` : '';
+    $('clock').textContent = `${time[0]}:${String(time[1]).padStart(2, '0')} elapsed${cost}${when}`;
+  };
+  clock(' so far');
+  const tick = setInterval(clock, 1000, ' so far');
   try {
     const last = await jobs.follow(id, {
       signal: end.signal,
       saw: found => {
         mine.job = found;
+        if (mine.step === 0 && found.status.message) $('phase').textContent = 'the Hub says: ' + shown(found.status.message);
         const { target } = jobs.taskOf(found);
         if (target) fill('run-title', 'Your job: ', name(target));
         hush('lost');
@@ -359,6 +415,8 @@ async function follow(id, job) {
       silent: error => warn('lost', new Problem('No news of your job', `${error.title}. It goes on; this page keeps asking.`)),
       heard: line => mine === following && heard(line, log),
     });
+    clearInterval(tick);
+    clock('');
     await settle(last, log, mine);
   } catch (error) {
     if (end.signal.aborted) return;

@@ -1,9 +1,12 @@
-// Runs the program once: what comes in are its arguments and environment, what goes out is what it prints. It is appended to
+// Runs the program once: what comes in are its arguments and environment, what goes out is what it prints. What it says meanwhile goes
+// out at once. It is appended to
 // wasm_exec.js of the Go toolchain, whose stand-in for files it completes.
 onmessage = async ({ data: { module, args, env } }) => {
   const decoders = [new TextDecoder(), new TextDecoder()], printed = ['', ''];
   fs.writeSync = (fd, bytes) => {
-    printed[fd - 1] += decoders[fd - 1].decode(bytes, { stream: true });
+    const text = decoders[fd - 1].decode(bytes, { stream: true });
+    printed[fd - 1] += text;
+    if (fd === 2) postMessage({ said: text });
     return bytes.length;
   };
   for (const name of ['open', 'stat', 'lstat', 'readdir', 'readlink', 'mkdir']) { // there are no files here

@@ -79,6 +79,7 @@ type PlannedUnit struct {
 	Bytes   int64  `json:"bytes"`
 	DF11    int64  `json:"df11_bytes"`
 	BF16    string `json:"stays_bf16,omitempty"` // why: an encoder.Reason
+	Why     string `json:"why,omitempty"`        // the same in words
 }
 
 // A PlainTensor is a tensor that stays uncompressed.
@@ -208,7 +209,11 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
 		e := size.Units[i]
-		f.Units = append(f.Units, PlannedUnit{u.Path, len(u.Attrs), u.NBytes(), e.Bytes, e.BF16})
+		unit := PlannedUnit{Path: u.Path, Tensors: len(u.Attrs), Bytes: u.NBytes(), DF11: e.Bytes, BF16: e.BF16}
+		if e.BF16 != "" {
+			unit.Why = "the module " + metadata.ReasonText(e.BF16)
+		}
+		f.Units = append(f.Units, unit)
 		plain = append(plain, u.Siblings...)
 	}
 	for _, t := range plain {

@@ -51,6 +51,50 @@ const away = [
   await t.close(tab);
 }]);
 
+// waits says for whom and how long, and goes on by itself.
+const busyFor = (seconds, n = 1) => ({ [info]: [...Array(n).fill({ status: 429, body: {}, headers: { 'Retry-After': String(seconds) } }), 'pass'] });
+away.push(['hub: a short wait is counted down', async t => {
+  t.play(busyFor(7));
+  const tab = await t.open(model, slow);
+  await t.says(tab, '#progress', /waiting for the Hub, [78] s left: rate limit reached.*Stop/);
+  await t.says(tab, '#progress', /waiting for the Hub, [1-4] s left/);
+  await t.seen(tab, '#plan-title');
+  await t.idle(tab);
+  await t.close(tab);
+}], ['hub: a short wait is stopped', async t => {
+  t.play(busyFor(12));
+  const tab = await t.open(model, slow);
+  await t.says(tab, '#progress', /waiting for the Hub/);
+  await tab.click('#stop');
+  await t.says(tab, '#progress', /^stopped/);
+  await new Promise(done => setTimeout(done, 1500));
+  t.want(/^stopped/.test(await t.text(tab, '#progress')), `after the stop: ${await t.text(tab, '#progress')}`);
+  await t.close(tab);
+}], ['hub: after a long wait it asks again by itself', async t => {
+  t.play(busyFor(3600, 2));
+  const tab = await t.open(model, { ...slow, fast: 20 });
+  await t.says(tab, '#about-answer', /too many.*asks again in \d+ s.*Try again/);
+  t.want(!/http|attempts|source:/.test(await t.text(tab, '#about-answer')), `words for a log: ${await t.text(tab, '#about-answer')}`);
+  await t.seen(tab, '#plan-title');
+  await t.close(tab);
+}], ['hub: a message that is closed asks no more', async t => {
+  t.play(busyFor(3600));
+  const tab = await t.open(model, { ...slow, fast: 30 });
+  await t.says(tab, '#about-answer', /asks again in/);
+  await tab.click('#about-answer button.close');
+  const before = t.asked.length;
+  await new Promise(done => setTimeout(done, 4000));
+  t.want(t.asked.length === before, 'it asks again');
+  await t.close(tab);
+}], ['hub: trying a check again checks', async t => {
+  t.play({ 'GET /api/models/ann/good-DF11.*': [{ status: 429, body: {}, headers: { 'Retry-After': '3600' } }, 'pass'] });
+  const tab = await t.open('/?check=ann/good-DF11', slow);
+  await t.says(tab, '#about-answer', /Try again/);
+  await tab.click('#about-answer button.main');
+  await t.says(tab, '#verdict', /No fault found/);
+  await t.close(tab);
+}]);
+
 const visits = [
   ['visit: offline', async t => {
     const tab = await t.open('/', slow);
@@ -186,7 +230,7 @@ const visits = [
 
 const shell = /--\w|set HF_|run the same|df11-convert verify:/;
 const next = [
-  ['org/gated', /accept|n.t let you|gated/, 'Sign in with'],
+  ['org/gated', /accept|n.t let you|gated/, 'Open its page'],
   ['org/nothing-there', /no such|private/i, 'Sign in with'],
   ['ann/private', /no such|private/i, 'Sign in with'],
   ['org/f16', /can.t be converted/, ''],
@@ -200,7 +244,7 @@ const next = [
   ['-o', /no model/, ''],
   ['a/b/c', /no model/, ''],
   ['https://huggingface.co/gpt2', /no model/, ''],
-  ['org/several', /several|more than one/, ''],
+  ['org/several', /several.*hf:..org.several.FILE/, ''],
   ['a/<img src=x onerror=alert(1)>', /<img/, ''],
 ].map(([id, why, button]) => [`refusal: ${id}`, async t => {
   const tab = await t.open('/?model=' + encodeURIComponent(id), slow);
@@ -218,7 +262,31 @@ const next = [
   }
   await t.close(tab);
 }]);
-next.push(['refusal: gated, then signed in', async t => {
+// The program's own hints are shown as they are.
+next.push(...['f16', 'gguf', 'pickle', 'adapter', 'empty'].map(name => [`hint: ${name}`, async t => {
+  const { error } = JSON.parse(t.own(['plan', '--json', '--', 'org/' + name]).stdout);
+  const tab = await t.open('/?model=org/' + name, slow);
+  await t.seen(tab, '#about-answer');
+  const said = await tab.$$eval('#about-answer li', all => all.map(e => e.textContent));
+  t.want(error.hint && said.includes(error.hint), `${JSON.stringify(said)} instead of ${JSON.stringify(error.hint)}`);
+  await t.close(tab);
+}]));
+next.push(['refusal: a check of what is no result', async t => {
+  const tab = await t.open('/?check=org/llama', slow);
+  await t.says(tab, '#about-answer', /isn.t a finished DF11 model.*Plan it/);
+  await tab.click('#about-answer button.main');
+  await t.says(tab, '#plan-title', /org\/llama/);
+  await t.close(tab);
+}], ['refusal: gated, then the terms are accepted', async t => {
+  const tab = await signed(t);
+  t.play({ 'GET /org/llama/resolve/.*': [{ status: 403, body: { error: 'Access to model org/llama is restricted.' }, headers: { 'X-Error-Code': 'GatedRepo' } }, 'pass'] });
+  await tab.click('#go');
+  await t.says(tab, '#about-answer', /accept its terms.*accept the terms there, come back, and try again/);
+  t.want(await tab.$eval('#about-answer a', e => e.href) === t.hub + '/org/llama', 'its page is elsewhere');
+  await tab.click('#about-answer button.main');
+  await t.seen(tab, '#plan-title');
+  await t.close(tab);
+}], ['refusal: gated, then signed in', async t => {
   const tab = await t.open('/?model=org/gated', slow);
   await t.says(tab, '#about-answer', /Sign in with/);
   await t.agree(tab, '#about-answer button.main');
@@ -411,7 +479,8 @@ const ends3 = [
   ['completed, the manifest cannot be read', s => [[s.done], ends(), { status: 500 }], /unknown/],
   ['timeout', s => [[s.runs, s.late], stream(), none], /has failed/, /Job timeout.*start it again/],
   ['timeout after the end', s => [[s.runs, s.late], stream(), 'good'], /Published/],
-  ['the program fails', s => [[s.runs, s.failed], ends(JSON.stringify({ level: 'ERROR', msg: 'disk full' })), none], /has failed/, /disk full/],
+  ['the program fails', s => [[s.runs, s.failed], ends(JSON.stringify({ level: 'ERROR', msg: 'disk full', hints: ['take a larger machine', '1 of 2 saved; resume with: df11-convert x'] })), none],
+    /has failed/, /disk full.*take a larger machine\nthen start it again: it goes on/],
   ['its result in one line', s => [[s.runs, s.failed], ends('{"schema_version":1,"error":{"message":"you may not\u202e"}}', 'noise'), none], /has failed/, /you may not\\u202e/],
 ].map(([name, rules, title, why]) => [`job: ${name}`, async t => {
   const [stages, log, result] = rules(states(t));
@@ -425,6 +494,16 @@ const ends3 = [
   t.want(gaps.every(gap => gap > 9_000 || gap < 1_000 && name.includes('reached')), `asks for the stage after ${gaps} ms`);
   t.want(await tab.evaluate(() => document.activeElement.id) === 'run-title', 'the outcome has not the focus');
   t.want(/jobs\/ann\/J1/.test(await tab.$eval('#run-links', e => e.innerHTML)), 'no link to the job');
+  await t.close(tab);
+}]);
+
+ends3.push(['job: the queue is shown', async t => {
+  t.play({ [post]: job(t, 'SCHEDULING'), [list]: { body: [] }, [one]: job(t, 'SCHEDULING', 'position 3 in the queue\u202e'), [logs]: stream() });
+  const tab = await signed(t);
+  await tab.click('#start');
+  await t.says(tab, '#phase', /the Hub says: position 3 in the queue\\u202e/);
+  await t.says(tab, '#steps [aria-current]', /waiting for a machine/);
+  await t.says(tab, '#clock', /elapsed, at most \$\d+\.\d\d so far/);
   await t.close(tab);
 }]);
 
@@ -577,6 +656,40 @@ const pastes = [
   await t.close(tab);
 }]);
 
+// Whatever comes from a repo may be forged. No name becomes markup or an address, turns what is around it, or widens the page.
+const forgeries = [
+  ['plan', '/?model=org/forged', '#plan-title'],
+  ['address', '/?model=' + encodeURIComponent('javascript:alert(1)//<img src=x onerror=alert(1)>\u202e'), '#about-answer'],
+  ...[0, 1, 2, 3, 4, 5].map(n => [`manifest ${n}`, `/?check=ann/forged-${n}`, '#check:not([hidden]), #about-answer']),
+].map(([name, path, where]) => [`forged: ${name}`, async t => {
+  t.want(t.forged === 6, `${t.forged} forgeries`);
+  const tab = await t.open(path, { ...slow, width: 360 });
+  await t.seen(tab, where);
+  await t.idle(tab);
+  await tab.$$eval('details', all => all.forEach(d => { d.open = true; }));
+  await t.look(tab, `forged-${name.replace(' ', '-')}-light`);
+  const longest = await tab.evaluate(() => Math.max(...[...document.querySelectorAll('main *')].map(e => e.childElementCount ? 0 : e.textContent.length)));
+  t.want(longest < 3000, `a name of ${longest} characters`);
+  await t.close(tab);
+}]);
+forgeries.push(['forged: the answers of the Hub', async t => {
+  const evil = '<img src=x onerror=alert(1)>\u202e"';
+  t.play({ 'GET /api/models': { body: [{ id: evil }, { id: { a: 1 } }, { id: 'org/llama' }] }, [userinfo]: { body: { preferred_username: evil } }, [list]: { body: [] } });
+  const tab = await t.open(model, { ...slow, kept: t.kept });
+  await t.seen(tab, '#plan-title');
+  await t.idle(tab);
+  await tab.$eval('#model', e => { e.value = ''; });
+  await tab.type('#model', 'llam');
+  await tab.waitForFunction(() => document.querySelectorAll('#ids option').length > 0);
+  const offered = await tab.$$eval('#ids option', all => all.map(e => e.value));
+  t.want(String(offered) === 'org/llama', `suggests ${JSON.stringify(offered)}`);
+  await t.agree(tab);
+  await t.says(tab, '#about-sign-in', /hasn.t said who you are/);
+  t.want(await t.text(tab, '#who') === '', 'an account without a name');
+  await t.look(tab, 'forged-account-light');
+  await t.close(tab);
+}]);
+
 // The table of 3.3: what is read and written, and what the visitor is offered first.
 const offers = [
   ['8B', 16.4e9, 11.2e9, 'cpu-performance 2 min $0.07 $0.32', 2],
@@ -588,4 +701,4 @@ const offers = [
   t.want(said === wanted && all.length === n, `${said}, ${all.length} machines`);
 }]);
 
-export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice, addresses, ...pastes, ...offers];
+export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice, addresses, ...pastes, ...forgeries, ...offers];

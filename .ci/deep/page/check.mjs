@@ -117,7 +117,10 @@ async function equality() {
 async function look(tab, name) {
   const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   want(wide <= 0, `${name}: hangs ${wide} pixels over the right edge`);
-  want(!(await tab.$('main img')), `${name}: a name is markup`);
+  want(!(await tab.$('main :is(img, script, iframe)')), `${name}: a name is markup`);
+  const [links, text] = await tab.evaluate(() => [[...document.querySelectorAll('a')].map(a => a.href), document.body.innerText + document.title]);
+  want(links.every(href => /^https?:/.test(href)), `${name}: links to ${links}`);
+  want(!/[\u202a-\u202e\u2066-\u2069]/.test(text), `${name}: raw marks of direction`);
   if (/light|dark/.test(name)) { // what else axe looks at is the same in all colors
     await tab.evaluate(axe); // a debugger's script, which the page's policy does not stop
     const { violations } = await tab.evaluate(() => window.axe.run());
@@ -245,8 +248,9 @@ async function inFirefox() {
 const made = own(['org/llama', '--push', '--repo-id', 'ann/good-DF11', '--quiet'], { HF_ENDPOINT: inside, HF_TOKEN: 'hf_oauth_of_ann', HOME: data });
 if (made.status !== 0) throw new Error(made.stderr);
 await fetch(world.back + '/_test/damage', { method: 'POST' });
+const forged = await (await fetch(world.back + '/_test/forge', { method: 'POST' })).json();
 const only = process.env.CASES, kept = await planned();
-const tools = { open, close, kept, text, seen, says, idle, agree, want, asked, site, hub, inside, browser, listen, play, commit: JSON.parse(await (await fetch(world.back + '/api/models/org/llama')).text()).sha };
+const tools = { open, close, kept, text, seen, says, idle, agree, own, look, forged, want, asked, site, hub, inside, browser, listen, play, commit: JSON.parse(await (await fetch(world.back + '/api/models/org/llama')).text()).sha };
 for (const [name, test] of [...Object.entries({ equality, looks, road, inFirefox }), ...cases]) {
   if (only && !only.split(',').some(part => name.includes(part))) continue;
   const began = Date.now();

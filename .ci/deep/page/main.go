@@ -89,6 +89,9 @@ func main() {
 	})
 	api.HandleFunc("POST /_test/damage",
 		func(http.ResponseWriter, *http.Request) { damage(hub, "ann/good-DF11", "ann/bad-DF11") })
+	api.HandleFunc("POST /_test/forge", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, forge(hub, "ann/good-DF11", "ann/forged"))
+	})
 	fmt.Println("READY", serve(cors(api, "")), serve(s.proxy(hub.CDNURL, "*")), hub.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the script ends
 	hub.Close()
@@ -96,12 +99,7 @@ func main() {
 
 // damage makes a copy of a repo with one wrong byte.
 func damage(hub *hubtest.Server, from, to string) {
-	files := map[string][]byte{}
-	for name := range hub.Files(from, "main") {
-		b, err := hub.ReadFile(from, "main", name)
-		check(err)
-		files[name] = b
-	}
+	files := filesOf(hub, from)
 	files["model_layers_0.safetensors"][5000]++
 	hub.AddRepo(to, files)
 }

@@ -2,13 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// hostile is a name that would be markup.
+// hostile is a name that would be markup. forged is that, turns what follows, runs as an address, and
+// is long.
 const hostile = `<img src=x onerror=alert(1)>"'&`
+
+var forged = "javascript:alert(1)//" + hostile + "\u202e" + strings.Repeat("long", 2500)
 
 // addModels adds a model of each layout, and repos that cannot be converted.
 func addModels(s *hubtest.Server) {
@@ -53,6 +58,12 @@ func addModels(s *hubtest.Server) {
 			"transformer/config.json": config(
 				`{"_class_name":"NewTransformer2DModel"}`),
 			"transformer/diffusion_pytorch_model.safetensors": zeros("BF16", linear)},
+		"forged": {"config.json": config(
+			`{"model_type":"new","architectures":["NewForCausalLM"]}`),
+			hostile + ".txt": config("nothing"),
+			"model.safetensors": zeros("BF16",
+				map[string][]int64{"blocks.0.a.weight": {64, 64}, "blocks.1.a.weight": {64, 64},
+					"blocks.0." + forged[:400] + ".weight": {64, 64}, forged[:500]: {64}})},
 		"several": {"a.safetensors": zeros("BF16", linear), "b.safetensors": zeros("BF16", linear)},
 		"single":  {"some-model.safetensors": zeros("BF16", linear)},
 		"gguf":    {"model-Q4_K_M.gguf": []byte("GGUF")},
@@ -75,6 +86,41 @@ func hostileConfig() []byte {
 	b, err := json.Marshal(c)
 	check(err)
 	return b
+}
+
+// forge makes copies of a DF11 repo whose manifest has a forged name, a different one in each, and
+// returns their number.
+func forge(hub *hubtest.Server, from, to string) int {
+	changes := []func(m map[string]any){
+		func(m map[string]any) { m["source"].(map[string]any)["repo"] = forged },
+		func(m map[string]any) { m["source"].(map[string]any)["commit"] = forged },
+		func(m map[string]any) { m["tool"].(map[string]any)["version"] = forged },
+		func(m map[string]any) { m["plan"].(map[string]any)["layout"] = forged },
+		func(m map[string]any) { m["units"].([]any)[0].(map[string]any)["path"] = forged },
+		func(m map[string]any) { m["files"].([]any)[0].(map[string]any)["path"] = forged },
+	}
+	for i, change := range changes {
+		files := filesOf(hub, from)
+		var manifest map[string]any
+		check(json.Unmarshal(files["df11-manifest.json"], &manifest))
+		change(manifest)
+		var err error
+		files["df11-manifest.json"], err = json.Marshal(manifest)
+		check(err)
+		hub.AddRepo(fmt.Sprintf("%s-%d", to, i), files)
+	}
+	return len(changes)
+}
+
+// filesOf returns the files of a repo.
+func filesOf(hub *hubtest.Server, repo string) map[string][]byte {
+	files := map[string][]byte{}
+	for name := range hub.Files(repo, "main") {
+		b, err := hub.ReadFile(repo, "main", name)
+		check(err)
+		files[name] = b
+	}
+	return files
 }
 
 // zeros is a file of tensors of zeros.
