@@ -22,6 +22,8 @@ func TestFold(t *testing.T) {
 		{20, "one  two  three four five six\n", "one  two  three four\n          five six\n"},
 		{20, "a column  too wide  rest of it\n", "a column  too wide \n  rest of it\n"},
 		{20, "see an_address_that_nobody_can_break\n", "see\n  an_address_that_nobody_can_break\n"},
+		{20, "模型的文件夹: it has no\n", "模型的文件夹: it has\n  no\n"},
+		{20, "row  df11-convert org/name --push\n", "row  df11-convert org/name --push\n"},
 		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
 		{20, "\x1b[36mhint:\x1b[m a text of 20\n", "\x1b[36mhint:\x1b[m a text of 20\n"},
 	} {
@@ -65,10 +67,10 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// Colors take no column, and a letter takes one, no matter how many bytes it has.
+// Colors take no column, and a letter takes one or two, no matter how many bytes it has.
 func TestColumns(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "hint": 4, "\x1b[36mhint:\x1b[m é": 7, "━╸─": 3,
+		"": 0, "hint": 4, "\x1b[36mhint:\x1b[m é": 7, "━╸─": 3, "模型🙂": 6,
 	} {
 		if got := Columns(text); got != want {
 			t.Errorf("%q takes %d columns, want %d", text, got, want)
