@@ -65,9 +65,9 @@ var theModel = []verdictCase{
 	{name: "no version", fit: true, verdicts: "damaged - -", exit: exitWrong,
 		forge: edits("config.json", `"version": "0.5.0",`, ""), says: `format version "" is unknown`},
 	{name: "too large a manifest", verdicts: "damaged - -", exit: exitWrong, args: "--against LOCAL",
-		forge: sets(names.Manifest, strings.Repeat(" ", 256<<20+1)), says: "df11-manifest.json: it has 268435457 bytes"},
+		forge: fills(names.Manifest, " ", 256<<20+1), says: "df11-manifest.json: it has 268435457 bytes"},
 	{name: "too large a config.json", verdicts: "damaged - -", exit: exitWrong, args: "--against LOCAL",
-		forge: sets(names.Config, strings.Repeat(" ", 8<<20+1)), says: "config.json: it has 8388609 bytes"},
+		forge: fills(names.Config, " ", 8<<20+1), says: "config.json: it has 8388609 bytes"},
 	{name: "two names", fit: true, forge: sets("Config.json", "{}"), verdicts: "damaged - -",
 		exit: exitWrong},
 	{name: "and a wrong original", fit: true, args: "--against " + evilModel,
@@ -123,7 +123,7 @@ var thePair = []verdictCase{
 }
 
 var theFiles = []verdictCase{
-	{name: "a large card", fit: true, args: "--strict-files", forge: sets(names.Card, strings.Repeat("x", 9<<20)), verdicts: "ok ok ok"},
+	{name: "a large card", fit: true, args: "--strict-files", forge: fills(names.Card, "x", 9<<20), verdicts: "ok ok ok"},
 	{name: "changed", fit: true, forge: sets("generation_config.json", "{}"),
 		verdicts: "ok ok different",
 		says:     "the files different: 1 other file differs from the original: generation_config.json"},
@@ -188,6 +188,12 @@ func removes(files ...string) func(f *forged) {
 
 // sets writes a file.
 func sets(name, text string) func(f *forged) { return func(f *forged) { f.set(name, text) } }
+
+// fills writes a long file. It's made only then: scripts start this binary as the program hundreds of
+// times, each with the tables of all tests.
+func fills(name, with string, n int) func(f *forged) {
+	return func(f *forged) { f.set(name, strings.Repeat(with, n)) }
+}
 
 // addOriginals adds the originals of the cases: org/shapes has the Llama's names and other shapes;
 // org/tied and org/untied tie their heads by the config, and the head of org/untied is another
