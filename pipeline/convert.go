@@ -145,7 +145,6 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		if job.Push, err = s.push(ctx, o, src.model.Name); err != nil {
 			return job, err
 		}
-		job.Push.Decided = func(repo string, v publish.Visibility) { s.say("%s %s", repo, v) }
 	} else if job.OutDir == "" {
 		job.OutDir = ResultName(src.model.Name)
 		if err := notLink(job.OutDir); err != nil {

@@ -56,7 +56,8 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 	if err != nil {
 		return nil, err
 	}
-	push := &publish.Push{Hub: c, Repo: o.Repo, Revision: o.Branch}
+	push := &publish.Push{Hub: c, Repo: o.Repo, Revision: o.Branch,
+		Decided: func(repo string, v publish.Visibility) { s.say("%s %s", repo, v) }}
 	if o.Visibility != "" {
 		push.Private = new(o.Visibility == Private)
 	}

@@ -60,11 +60,11 @@ type Files struct {
 // notCompared are the files that a conversion or a Hub writes, each time in its own way.
 var notCompared = []string{names.Card, names.Chart, names.Manifest, names.Attributes}
 
-// HoldAgainstMain makes CompareFiles compare the model with the original's main. Use it if the
+// UseMain makes CompareFiles compare the model with the original's main. Use it if the
 // model itself named the original's commit: with a pull request, anyone can add commits to a repo,
 // so that commit counts only for the weights. It returns the weight files that main lacks or has in
 // another version.
-func (c *Checker) HoldAgainstMain(ctx context.Context) (other []string, err error) {
+func (c *Checker) UseMain(ctx context.Context) (other []string, err error) {
 	main, err := c.Source.Main(ctx)
 	if err != nil {
 		return nil, err
@@ -219,10 +219,10 @@ func isPlainWeights(name string) bool {
 	return reader.IsLoaded(name) && path.Ext(name) != ".json"
 }
 
-// Alone returns nil if decoding the model without its original restores the original's files, and
-// otherwise the error of CheckDecoding. If that's the manifest's fault, Alone adds the manifest to
+// CheckAlone returns nil if decoding the model without its original restores the original's files, and
+// otherwise the error of CheckDecoding. If that's the manifest's fault, CheckAlone adds the manifest to
 // the files that differ. Call it last, and only if the pair holds the same weights.
-func (c *Checker) Alone(files []model.File) error {
+func (c *Checker) CheckAlone(files []model.File) error {
 	err := c.CheckDecoding(files)
 	c.differsIn(err)
 	return err

@@ -24,15 +24,15 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r := &result{job: s.job, report: report, manifest: newManifest(s.job, s.ledger, sources)}
-	if err := s.hand(ctx, r, copied); err != nil {
+	if err := s.complete(ctx, r, copied); err != nil {
 		return nil, err
 	}
 	s.release(ctx, report)
 	return report, nil
 }
 
-// hand completes each target with a result, whose copied files are there already.
-func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) error {
+// complete completes each target with a result, whose copied files are there already.
+func (s *state) complete(ctx context.Context, r *result, copied []publish.SideFile) error {
 	files, err := r.files(copied)
 	if err != nil {
 		return err

@@ -178,7 +178,7 @@ func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
 		return err
 	}
 	s.ledger.Adopt(published)
-	if s.Finish && !s.to.Found().Made { // else the journals of the parts are gone
+	if s.Finish && !s.to.Found().ByPlan { // else the journals of the parts are gone
 		n, err := s.to.Parts()
 		if err != nil {
 			return err

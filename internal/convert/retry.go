@@ -111,7 +111,7 @@ var remedies = []*remedy{
 		again:  branchTries - 1,
 		says:   "the branch that prepares the target was removed: inspecting the target again",
 		closed: true,
-		finds:  inRepo(func(_ *attempts, err error) bool { return errors.Is(err, publish.ErrBranchGone) }),
+		finds:  inTarget(func(_ *attempts, err error) bool { return errors.Is(err, publish.ErrBranchGone) }),
 		undo:   func(_ context.Context, a *attempts, _ string) error { return a.close(false) },
 	},
 	{ // then it's rebuilt again, even if its hash was right meanwhile
@@ -150,7 +150,7 @@ var remedies = []*remedy{
 	{
 		again: 1,
 		says:  "outputs of earlier runs aren't what they should be: making them again",
-		finds: inRepo(func(a *attempts, err error) bool {
+		finds: inTarget(func(a *attempts, err error) bool {
 			return back.IsFault(err) && slices.ContainsFunc(a.open.ledger.Outputs(), ofEarlierRun)
 		}),
 		undo: func(_ context.Context, a *attempts, _ string) error { return a.open.forget(ofEarlierRun) },
@@ -158,7 +158,7 @@ var remedies = []*remedy{
 	{ // the storage lost them after an upload, or the Hub only claimed to have copied them
 		again: 1,
 		says:  "the target lost files that were uploaded or copied: sending them again",
-		finds: inRepo(func(_ *attempts, err error) bool { return errors.Is(err, hub.ErrMissingObject) }),
+		finds: inTarget(func(_ *attempts, err error) bool { return errors.Is(err, hub.ErrMissingObject) }),
 		undo: func(_ context.Context, a *attempts, _ string) error {
 			a.lessons.sendAll = true
 			return a.open.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
@@ -173,8 +173,8 @@ const (
 	sourceReads = 3
 )
 
-// inRepo finds a cause whose subject is the target.
-func inRepo(is func(*attempts, error) bool) func(context.Context, *attempts, error) (string, error) {
+// inTarget finds a cause whose subject is the target.
+func inTarget(is func(*attempts, error) bool) func(context.Context, *attempts, error) (string, error) {
 	return func(_ context.Context, a *attempts, err error) (string, error) {
 		if !is(a, err) {
 			return "", nil

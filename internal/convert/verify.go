@@ -128,7 +128,7 @@ func (v *verification) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	why := v.check.Alone(files)
+	why := v.check.CheckAlone(files)
 	restores := why == nil
 	v.report.Alone, v.report.WhyNotAlone = &restores, why
 	return nil
@@ -198,7 +198,7 @@ func (v *verification) checkChoice(ctx context.Context) error {
 		v.check.Warn("the manifest says that the original is %s, the card says %s", named,
 			d.CardModel)
 	}
-	other, err := v.check.HoldAgainstMain(ctx)
+	other, err := v.check.UseMain(ctx)
 	if err != nil {
 		return fmt.Errorf("list main of %s: %w", m.ID, err)
 	}

@@ -167,7 +167,7 @@ func (r *repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	}
 	in := c.branch.in
 	differs := func(o ledger.Output) bool { return !in.Holds(o.File()) }
-	if in.Made && !slices.ContainsFunc(c.outputs, differs) {
+	if in.ByPlan && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
 	journal := c.ledger.ForRepo(in.Ours(), c.outputs)

@@ -265,7 +265,7 @@ func (f *Folder) Save() error {
 // these weights, Begin removes config and manifest: weights are overwritten one by one, and the
 // folder must not look finished meanwhile. Then it gives outputs of former names their present ones.
 func (f *Folder) Begin() error {
-	if f.in.Manifest != nil && !f.in.Made {
+	if f.in.Manifest != nil && !f.in.ByPlan {
 		if err := errors.Join(f.Remove(f.run.config), f.Remove(names.Manifest)); err != nil {
 			return err
 		}

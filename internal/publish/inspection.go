@@ -21,7 +21,7 @@ type Found struct {
 type Inspection struct {
 	Where    string             // the destination, for people
 	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
-	Made     bool               // the manifest is of this plan and of these weights
+	ByPlan   bool               // the manifest is of this plan and of these weights
 	// the destination holds the finished result of the plan, and no other file of ours
 	Current bool
 	Files   map[string]Found // by path
@@ -57,7 +57,7 @@ func (in *Inspection) Ours() (files []names.File) {
 
 // isOf reports whether the manifest is of this plan and this commit.
 func (in *Inspection) isOf(commit string) bool {
-	return in.Made && in.Manifest.Source.Commit == commit
+	return in.ByPlan && in.Manifest.Source.Commit == commit
 }
 
 // isNewer reports whether the manifest is ours, by rules that a newer version of this program has.

@@ -101,7 +101,7 @@ func (x *inspector) readClaims(ctx context.Context) error {
 	x.in.stranger, x.in.card = x.last.stranger, x.last.card
 	if x.in.versions[names.Manifest] != "" {
 		x.in.Manifest = x.last.Manifest
-		x.in.Made = x.last.Made && !x.changed(names.Manifest)
+		x.in.ByPlan = x.last.ByPlan && !x.changed(names.Manifest)
 	}
 	// together they take no more memory than the largest manifest
 	left, nRead := metadata.MaxManifestBytes(x.run.Memory), 0
@@ -178,7 +178,7 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
 	x.list(x.in.listed, name, claim)
 	if name == names.Manifest {
-		x.in.Made = by == same
+		x.in.ByPlan = by == same
 	}
 	// the digests of a local source's outputs cover only samples, which are compared with nothing
 	if by >= equal || by == former && !x.run.From.Local {

@@ -192,7 +192,7 @@ func (p Push) isSource(id string, m *model.Model) bool {
 // it. While main holds another finished model, work goes to the plan's own branch, which is always
 // ours.
 func (r *repo) Published(ctx context.Context, whole bool) ([]ledger.Output, error) {
-	if r.main.in.Made {
+	if r.main.in.ByPlan {
 		return r.run.held(r.main.in.claims[names.Manifest], r.main.in), nil
 	}
 	if r.main.in.isModel() {
