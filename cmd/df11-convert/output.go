@@ -24,7 +24,7 @@ func (r *results) Write(b []byte) (int, error) {
 	n := len(b)
 	_, err := io.WriteString(r.to, human.Printable(string(b)))
 	if err != nil {
-		err = fmt.Errorf("%w: %s", errOutput, err)
+		err = fmt.Errorf("%w: %s", errOutput, err.Error())
 		r.err, n = cmp.Or(r.err, err), 0
 	}
 	return n, err
