@@ -81,9 +81,12 @@ func (h *Hubs) closeIdle() {
 func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options, error) {
 	var opt hub.Options
 	var err error
-	if h.Options != nil {
+	switch {
+	case side == "target" && h.Target != nil:
+		opt = *h.Target
+	case h.Options != nil:
 		opt = *h.Options
-	} else {
+	default:
 		opt, err = hub.Environ(os.Getenv, homeDir())
 	}
 	if to := strings.TrimRight(os.Getenv(address.PushEndpoint), "/"); to != "" && h.Options == nil {

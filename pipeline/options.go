@@ -125,8 +125,9 @@ const (
 // the Hubs have said. The zero value is ready to use: the environment names both Hubs and the token,
 // as for the Python client. DF11_PUSH_ENDPOINT names the Hub of results if it's another one.
 type Hubs struct {
-	// Options replace those of the environment, for both Hubs.
-	Options *hub.Options
+	// Options replace those of the environment, for both Hubs. Target replaces them for the Hub of
+	// results, if it's another one.
+	Options, Target *hub.Options
 	// RateLimit limits each direction, in bytes per second; 0 is no limit.
 	RateLimit int64
 	// Patience limits all waits of one request together; 0 is 90 minutes.

@@ -243,6 +243,8 @@ var (
 	TwoHubs = row("TwoHubs", "unset {variable}, which alone gets the token, convert into a folder, and "+
 		"publish that")
 	Again   = row("Again", "run the same command again; it continues where it stopped")
+	AgainAt = row("AgainAt", "run the same command again once {endpoint}, which {variable} names, answers; it "+
+		"continues where it stopped")
 	Network = row("Network", "check your network; behind a proxy, set HTTPS_PROXY=http://user:password@"+
 		"host:port; for a mirror, set HF_ENDPOINT")
 	NetworkTo = row("NetworkTo", "check {variable}, which is {endpoint}; if that's right, check your "+

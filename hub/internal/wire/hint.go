@@ -55,6 +55,10 @@ func Hint(err error) string {
 	h := e.step(err)
 	if e.variable != "" {
 		h = cmp.Or(atVariable[h], h)
+		away := e.Status == 0 || e.Status >= http.StatusBadGateway
+		if h == hint.Again && away && e.GaveUp() && strings.HasPrefix(e.URL, e.Endpoint+"/") {
+			h = hint.AgainAt // one of two hubs may be away
+		}
 	}
 	variable, proxy := proxyOf(e)
 	if proxy != "" && (h == hint.Network || h == hint.NetworkTo) {

@@ -317,7 +317,7 @@ def pattern_dict(stated: dict, folder: Path) -> tuple[dict[str, list[str]], bool
         # 512.0 would be equal, and is no number of threads
         if not extensions and json.dumps(stated.get(name)) != json.dumps(value):
             found = repr(stated[name]) if name in stated else "missing"
-            raise DF11Error(f"{folder}: {name} in dfloat11_config is {found}; only {value} is known")
+            raise DF11Error(f"{folder}: {name} of dfloat11_config is {found}, not {value}")
     patterns = stated.get("pattern_dict")
     if not isinstance(patterns, dict) or not all(
         isinstance(v, (list, tuple)) and all(isinstance(a, str) for a in v)
