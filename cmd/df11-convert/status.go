@@ -277,6 +277,9 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 }
 
 func printStatus(w io.Writer, found []publication, width int) {
+	if len(found) == 0 {
+		return
+	}
 	r := &rows{names: []string{"state", "source", "target", "commit", "verified", "needs"}}
 	for _, p := range found {
 		commit, verified := fmt.Sprintf("%.12s", p.Converted), ""
