@@ -70,7 +70,7 @@ func (s *state) convert(ctx context.Context) error {
 func (s *state) release(ctx context.Context, report *Report) {
 	report.Target.Commit = s.to.Where().Commit
 	if err := s.to.CleanUp(ctx); err != nil {
-		s.Log.Warn("the target is complete, but the branch of the work is left", "err",
+		s.Log.Warn("the target is complete, but its work branch couldn't be removed", "err",
 			err)
 	}
 }

@@ -116,8 +116,8 @@ func shardName(stem string, i, n int) string {
 
 func indexName(stem string) string { return stem + ".safetensors.index.json" }
 
-// OfficialRemainder returns the remainder as the official compressor names its files and index
-// (docs/format.md §10).
+// OfficialRemainder returns the remainder with the official compressor's names for its files and
+// index (docs/format.md §10).
 func (p *Plan) OfficialRemainder() Rest {
 	r, stem := p.Rest, p.Layout.Stem()
 	r.RemainderFiles = slices.Clone(r.RemainderFiles)

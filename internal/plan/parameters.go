@@ -63,8 +63,8 @@ func (inv *inventory) fused(unit, attr string) bool {
 	return ok && t.IsFusedExperts() && inv.isConvertible(t)
 }
 
-// fusedExperts are the tensors of fused experts that become units, as attributes of each module above
-// them, in the order in which most classes define them. Without fused experts, it's empty.
+// fusedExperts lists the fused experts that become units: for each module above them, their
+// attributes, in the order in which most classes define them. Without fused experts, it's empty.
 type fusedExperts map[string][]string
 
 // findFused lists the fused experts of an inventory that DF11 can hold and that the entry doesn't

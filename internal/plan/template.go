@@ -38,8 +38,8 @@ func catalogDict(ctx context.Context, r *reading, e *catalog.Entry, c *checkpoin
 	return d, err
 }
 
-// entryPatterns returns the entry's patterns that this source has modules for, with those of its
-// towers. A tied embedding stays BF16, and its head isn't stored (docs/format.md §15). aside lists
+// entryPatterns returns those patterns of the entry, towers included, that this source has modules
+// for. A tied embedding stays BF16, and its head isn't stored (docs/format.md §15). aside lists
 // further modules that stay as they are.
 func entryPatterns(ctx context.Context, e *catalog.Entry, c *checkpoint,
 	notes *Notes) (patterns catalog.PatternDict, aside []string, err error) {

@@ -25,7 +25,7 @@ const (
 // source, layout, component, and dict. An update, made from another commit of the same source,
 // counts as the same result. A manifest lists the SHA-256 of the source's weights. A journal
 // doesn't, so the run rebuilds the source files before the result counts
-// (internal/convert/rebuild.go). there has the files next to the claim.
+// (internal/convert/rebuild.go). The argument there holds the files next to the claim.
 func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there contents) (author, error) {
 	if claim.Plan == "" {
 		return unknown, nil
