@@ -246,7 +246,23 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 		return err
 	}
 	s.say("comparing %s with %s, by SHA-256", human.Bytes(src.plan.SourceBytes()), repo)
-	return src.model.Prove(ctx, src.source, c, repo, revision, recipe, s.shares.Workers)
+	if err := src.model.Prove(ctx, src.source, c, repo, revision, recipe, s.shares.Workers); err != nil {
+		return err
+	}
+	return src.model.CompareCopied(ctx, src.source, copiedOf(src))
+}
+
+// copiedOf lists the files without weights that a result takes from its source, config.json too.
+func copiedOf(src *opened) []plan.File {
+	p := src.plan
+	files := slices.Concat(p.Copied, p.Components)
+	has := func(list []plan.File) int {
+		return slices.IndexFunc(list, func(f plan.File) bool { return f.Path == p.Config })
+	}
+	if i := has(src.model.Listing.Files); has(files) < 0 && i >= 0 {
+		files = append(files, src.model.Listing.Files[i])
+	}
+	return files
 }
 
 // carrying says which files of a folder the result gets, each by its name because they may be

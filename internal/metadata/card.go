@@ -35,6 +35,7 @@ type CardSource struct {
 	// Equal counts the weight files of a local source, which all have the SHA-256 of those of
 	// BaseModel. File is the path of a single weight file there, if the local one has another.
 	Equal  int
+	Unlike []string // the files without weights that a local source has and that aren't BaseModel's
 	File   string
 	Gated  bool        // people must accept the original's terms on the Hub
 	Source FrontMatter // of the source's README.md

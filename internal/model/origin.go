@@ -31,8 +31,12 @@ type Origin struct {
 	Equal int
 	// File is the path of a single weight file in the repo, if the local file has another one.
 	File string
+	// Unlike lists the files without weights that a result takes from a local source, and that aren't
+	// the repo's by their hashes.
+	Unlike []string
 
-	hub *hub.Client // of its Hub
+	hub   *hub.Client             // of its Hub
+	files map[string]hub.FileInfo // of a repo that a local source was compared with, by path
 }
 
 // Described returns what a Hub says about a source. The model lists no files.
@@ -63,6 +67,8 @@ func (m *Model) Closed() string {
 		return "the source is local, so there is no owner to ask"
 	case m.DecodedFrom != nil && !m.DecodedFrom.Open:
 		return "the Hub doesn't say clearly that everyone may read " + m.DecodedFrom.Name
+	case o.Open && len(o.Unlike) > 0:
+		return "of what is copied, these files aren't those of " + o.Repo + ": " + strings.Join(o.Unlike, ", ")
 	case o.Open:
 		return ""
 	case m.Private:
@@ -188,12 +194,34 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 		return err
 	}
 	m.Origin, m.SHA256 = their.Origin, sums
-	m.Origin.Equal = len(sums)
+	m.Origin.Equal, m.Origin.files = len(sums), info.ByPath()
 	if w := their.Listing.Weights[0].Path; w != m.Listing.Weights[0].Path {
 		m.Origin.File = w
 	}
 	m.Private, m.Gated = their.Private, their.Gated
 	m.PipelineTag = their.PipelineTag
+	return nil
+}
+
+// CompareCopied compares files without weights that a result takes from a local source with those of
+// the repo that Prove has compared it with, by path and hash, and lists in Origin.Unlike those that
+// differ or that the repo lacks. It reads the files.
+func (m *Model) CompareCopied(ctx context.Context, src Source, files []plan.File) error {
+	m.Origin.Unlike = nil
+	for _, f := range files {
+		their, ok := m.Origin.files[f.Path]
+		want := cmp.Or(their.SHA256, their.BlobID)
+		if ok && want != "" && their.Size == f.Size {
+			sum, err := Sum(ctx, src.OpenFile, plan.File{Path: f.Path, Size: f.Size}, want)
+			if err != nil {
+				return err
+			}
+			if sum == want {
+				continue
+			}
+		}
+		m.Origin.Unlike = append(m.Origin.Unlike, f.Path)
+	}
 	return nil
 }
 
