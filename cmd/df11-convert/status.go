@@ -301,7 +301,7 @@ func (p *publication) needs() string {
 	var parts []string
 	switch {
 	case p.State == stateUnknown:
-		return "status again: the list ended before this model"
+		return "another look: the list ended before it"
 	case p.Error != nil:
 		parts = append(parts, strings.TrimPrefix(p.Error.Message, p.Source+": "))
 	case p.State == stateRefused:
