@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -59,9 +60,10 @@ func batchCommand(u *ui) *cobra.Command {
 		Short: "Convert a list of models, one after another",
 		Long: `batch converts each model of a list as the main command would. With --push it
 first asks the Hub what's published, prints how much it will read and publish,
-and skips models whose published result is current. If a model fails, batch goes
-on with the next one. If the network, the Hub, or the token fails, batch tries
-for five minutes, then ends the list; a token that can't write ends it at once.
+and skips models whose published result is current. That takes at most half of
+--stop-after. If a model fails, batch goes on with the next one. If the network,
+the Hub, or the token fails, batch tries for five minutes, then ends the list; a
+token that can't write ends it at once.
 If the Hub refuses one repo and answers for another of the list, only that
 model fails.
 If a namespace's storage is full, or you may not make repos there, batch leaves
@@ -163,13 +165,19 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	sayEmpty(u, f, models)
 	found := batchReport{Outcomes: map[string]int{}, Failed: map[string]int{}, Models: []batchResult{}}
 	known := make([]publication, len(models))
+	all := len(models)
 	if f.target.push && !f.target.force {
-		known, err = f.survey(ctx, u, models)
+		known, err = f.surveyInTime(ctx, u, models)
+		all = len(known)
 	}
 	if err != nil {
 		err = endedEarly(u, models, known, err, &found)
 	} else {
-		if f.target.push && !f.target.force {
+		if all < len(models) {
+			u.say("half of the time is up after a look at %d of %d models: the others get one when their turn comes",
+				all, len(models))
+			models, known = inTurn(models, known)
+		} else if f.target.push && !f.target.force {
 			found.Bill = billOf(known)
 		}
 		if found.Bill != nil && found.Bill.Models > 0 {
@@ -182,6 +190,35 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		printBatch(w, found)
 	})
 	return err
+}
+
+// errHalf is the cause of a context that ended with the time for the survey.
+var errHalf = errors.New("half of --stop-after is up")
+
+// surveyInTime is survey, but ends it after half of --stop-after: else a slot that's too short for a look
+// at the whole list would convert nothing, and the next one would begin with the same look. Then it
+// returns what's known of the first models.
+func (f *convertFlags) surveyInTime(ctx context.Context, u *ui, models []listedModel) ([]publication,
+	error) {
+	if f.stopAfter == 0 {
+		return f.survey(ctx, u, models)
+	}
+	half, done := context.WithTimeoutCause(ctx, f.stopAfter/2, errHalf)
+	defer done()
+	known, err := f.survey(half, u, models)
+	if errors.Is(err, errHalf) && ctx.Err() == nil {
+		err = nil
+	}
+	return known, err
+}
+
+// inTurn returns the models of a list in the order to convert them, if only the first ones are known. The
+// others begin with any one, so that the last ones aren't always those for which no time is left.
+func inTurn(models []listedModel, known []publication) ([]listedModel, []publication) {
+	rest := models[len(known):]
+	first := rand.IntN(len(rest))
+	return slices.Concat(models[:len(known)], rest[first:], rest[:first]),
+		append(known, make([]publication, len(rest))...)
 }
 
 // endedEarly adds an outcome for each model of a list that ended when the survey failed: known has those

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // inMemory makes a Hub without a network, for runs in virtual time.
@@ -29,7 +31,8 @@ type night struct {
 	list  string
 	work  string
 	disk  int64
-	force bool // no survey
+	force bool          // no survey
+	slot  time.Duration // of each run; 0 is no limit
 }
 
 // newNight returns the night of a list on a Hub.
@@ -52,7 +55,7 @@ func (n *night) run(ctx context.Context, t *testing.T) (b batchReport, diag stri
 	u, opt := newUI(files[0], files[1]), n.hub
 	u.json, u.command = true, "batch"
 	f := &convertFlags{sourceFlags: sourceFlags{instead: &opt}, target: targetFlags{push: true, force: n.force},
-		gpu: gpuFlags{mode: "off"}, workDir: n.work, disk: sizeFlag(n.disk)}
+		stopAfter: n.slot, gpu: gpuFlags{mode: "off"}, workDir: n.work, disk: sizeFlag(n.disk)}
 	err = runBatch(ctx, u, f, n.list)
 	b, _ = u.found.(batchReport)
 	return b, string(world.Read(t, files[1].Name())), err
@@ -102,6 +105,45 @@ func TestATokenForReadingEndsAList(t *testing.T) {
 			})
 		})
 	}
+}
+
+// distant is a transport whose requests for sources take a quarter of a second. Those of the witness, for
+// targets, take real time.
+type distant struct{ http.RoundTripper }
+
+func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/org/") {
+		time.Sleep(time.Second / 4)
+	}
+	return d.RoundTripper.RoundTrip(r)
+}
+
+// TestSlotsGetOn checks that runs with a limit of time come to the end of a list, although a look at all
+// of its models takes longer than one of them may run: each of them converts something.
+func TestSlotsGetOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const models = 12
+		s := hubtest.Start(t, inMemory)
+		var entries []string
+		for i := range models {
+			name := fmt.Sprintf("org/m%d", i)
+			s.AddModel(name, killModel(1))
+			entries = append(entries, name)
+		}
+		list := filepath.Join(t.TempDir(), "list.yaml")
+		world.Write(t, list, "models: ["+strings.Join(entries, ", ")+"]")
+		n := newNight(t, s, list)
+		n.hub.HTTPTransport, n.slot = distant{s}, 8*time.Second
+		for slots := 1; ; slots++ {
+			b, diag, err := n.run(t.Context(), t)
+			if o := b.Outcomes; err == nil && o[outcomeConverted]+o[string(pipeline.Current)] == models && slots > 1 {
+				return
+			}
+			if err == nil || slots == models || b.Outcomes[outcomeConverted] == 0 || len(b.Models) != models {
+				t.Fatalf("slot %d: %v, %v\n%s", slots, err, b.Outcomes, diag)
+			}
+		}
+	})
 }
 
 // TestNightsOfAList: whatever happens during a batch of hundreds of models, and however often it's
