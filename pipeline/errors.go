@@ -80,7 +80,7 @@ const (
 	ErrNewerTarget    Kind = "newer_target"    // a newer version made the target or the DF11 model
 	ErrSourceIsTarget Kind = "source_is_target"
 	ErrTargetTaken    Kind = "target_taken" // another run was faster
-	ErrTargetLost     Kind = "target_lost"  // someone changed what was just published
+	ErrTargetLost     Kind = "target_lost"  // someone changed what was just published, or the folder meanwhile
 	ErrTargetWrong    Kind = "target_wrong" // another client sees something else than was published
 	ErrVisibility     Kind = "visibility"   // the target is more open than it may be
 	ErrCard           Kind = "card"         // a model card that can't be read, or that the Hub refuses
@@ -160,6 +160,7 @@ var kinds = []kind{
 	{ErrTargetTaken, wraps[*publish.TakenError],
 		hint.Taken},
 	{ErrTargetLost, wraps[*publish.LostError], none},
+	{ErrTargetLost, wraps[*publish.LostFileError], none},
 	{ErrTargetWrong, wraps[*hub.WitnessError], none},
 	{ErrVisibility, wraps[*publish.VisibilityError],
 		hint.Visibility},

@@ -26,7 +26,8 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	if err != nil || !ok {
 		return nil, nil, ok, err
 	}
-	one := &Model{ID: m.ID, Name: m.Name, Local: true, Folder: folder, Arranged: true, perm: m.Perm()}
+	one := &Model{ID: m.ID, Name: m.Name, Local: true, Folder: folder, Arranged: true,
+		Decoded: m.Decoded, perm: m.Perm()}
 	store := &made{newLocal(""), map[string]*io.SectionReader{}, map[string][]byte{}, nil, func() error {
 		var err error
 		for i := range m.Listing.Weights {

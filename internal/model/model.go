@@ -51,7 +51,9 @@ type Model struct {
 	Folder string // absolute path of a local source's folder
 	// Arranged says that the files are made from others, which a result may not replace.
 	Arranged bool
-	Commit   string // pinned commit of a Hub repo
+	// Decoded says that Folder is a DF11 model, which the files are decoded from.
+	Decoded bool
+	Commit  string // pinned commit of a Hub repo
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
 	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that Prove

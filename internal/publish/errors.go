@@ -116,5 +116,12 @@ type UnreadError struct{ error }
 
 func (e *UnreadError) Unwrap() error { return e.error }
 
+// A LostFileError says that a folder doesn't hold a file any more that this run has made or found there.
+type LostFileError struct{ Path string }
+
+func (e *LostFileError) Error() string {
+	return e.Path + " was removed or changed while the conversion ran: run the same command again"
+}
+
 // ErrBranchGone says that the branch of an update was removed, by a faster run or by a person.
 var ErrBranchGone = errors.New("the branch of the refresh was removed")

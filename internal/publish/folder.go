@@ -356,8 +356,7 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		version := l.versions[made.Path]
 		isIt := version == f.disk.Known[made.Path] || in.Holds(made)
 		if version == "" || !isIt {
-			return fmt.Errorf("%s was removed or changed while the conversion ran: "+
-				"run the same command again", filepath.Join(f.Name(), made.Path))
+			return &LostFileError{filepath.Join(f.Name(), made.Path)}
 		}
 	}
 	return nil

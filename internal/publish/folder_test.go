@@ -170,6 +170,9 @@ func TestFolderChangedMeanwhile(t *testing.T) {
 		if tt.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), tt.name) {
 			t.Errorf("%s: %v", what, err)
 		}
+		if lost := (*publish.LostFileError)(nil); what == "an output goes" && !errors.As(err, &lost) {
+			t.Errorf("%s: %v has no kind", what, err)
+		}
 		if _, err := os.Stat(filepath.Join(out, "config.json")); tt.refused && tt.name != "config.json" && err == nil {
 			t.Errorf("%s: the folder looks finished", what)
 		}

@@ -155,7 +155,7 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 	}
 	r.push.Repo = info.ID // a renamed repo still answers to its former name
 	if r.push.isSource(info.ID, m) {
-		return &SourceTargetError{info.ID, "--repo-id"}
+		return &SourceTargetError{Target: info.ID, Flag: "--repo-id"}
 	}
 	if err := visibility.refuse(info); err != nil {
 		return err

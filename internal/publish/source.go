@@ -8,16 +8,24 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// SourceTargetError says that the result would take the place of its source. Flag is the one that
-// chooses another target.
-type SourceTargetError struct{ Target, Flag string }
+// SourceTargetError says that the result would take the place of its source, or, with Inside, a place
+// in it. Flag is the one that chooses another target.
+type SourceTargetError struct {
+	Target, Flag string
+	Inside       bool
+}
 
 func (e *SourceTargetError) Error() string {
+	if e.Inside {
+		return fmt.Sprintf("%s is inside the source, a DF11 model, which would have files too many",
+			e.Target)
+	}
 	return fmt.Sprintf("%s is the source's own: its files would be replaced", e.Target)
 }
 
@@ -25,8 +33,8 @@ func (e *SourceTargetError) Error() string {
 func (e *SourceTargetError) Hint() hint.Hint { return hint.SourceIsTarget.With("flag", e.Flag) }
 
 // RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is
-// there is part of the source. A single ComfyUI file may lie next to its source, whose name it
-// never has.
+// there is part of the source. Nor does it let a result into a DF11 model, all of whose files count. A
+// single ComfyUI file may lie next to its source, whose name it never has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	if m.Folder == "" || p.Layout == catalog.ComfyUI && !m.Arranged {
 		return nil
@@ -42,10 +50,22 @@ func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	for _, ours := range foldersOf(out, append(written, p.ConfigPath())) {
 		if slices.ContainsFunc(theirs,
 			func(own os.FileInfo) bool { return os.SameFile(ours, own) }) {
-			return &SourceTargetError{out, "-o"}
+			return &SourceTargetError{Target: out, Flag: "-o"}
 		}
 	}
+	if m.Decoded && isInside(out, m.Folder) {
+		return &SourceTargetError{Target: out, Flag: "-o", Inside: true}
+	}
 	return nil
+}
+
+// isInside reports whether a path leads through a folder.
+func isInside(at, folder string) bool {
+	there, err := os.Stat(folder)
+	return err == nil && slices.ContainsFunc(disk.Above(at), func(above string) bool {
+		info, err := os.Stat(above)
+		return err == nil && os.SameFile(info, there)
+	})
 }
 
 // foldersOf describes the existing folders that files below a folder lie in, at any depth.

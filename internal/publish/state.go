@@ -33,7 +33,7 @@ const (
 func (p Push) State(ctx context.Context, run *Conversion,
 	m *model.Model) (State, *Inspection, error) {
 	if p.isSource(p.Repo, m) {
-		return "", nil, &SourceTargetError{p.Repo, "--repo-id"}
+		return "", nil, &SourceTargetError{Target: p.Repo, Flag: "--repo-id"}
 	}
 	info, in, err := p.inspect(ctx, run, place{}, cmp.Or(p.Revision, "main"), nil)
 	switch {
