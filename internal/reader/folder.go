@@ -16,7 +16,7 @@ import (
 type Folder struct {
 	dirs    map[string]bool // where readers look: ".", and the parts
 	needed  map[string]bool // files that configs, code, and the card name
-	include globs
+	include []inclusion
 	ignore  map[string]globs // the patterns of each .gitignore, by its folder, "." for the root
 	// files that can't be read, and that people but no programs read
 	unusable map[string]bool
@@ -32,7 +32,7 @@ func NewFolder(paths, include []string, read func(name string) []byte, unusable 
 		f.unusable[p] = UseOf(p) == Ignores && p != names.Card
 	}
 	for _, pattern := range include {
-		f.include = append(f.include, newGlob(pattern))
+		f.include = append(f.include, inclusion{globs{newGlob(pattern)}, strings.Trim(pattern, "/")})
 	}
 	has := setOf(paths)
 	s := &search{f, has, read}
@@ -55,8 +55,7 @@ func (f *Folder) Opens(name string) bool { return f.isOpened(name) }
 // isOpened reports whether a reader of the model opens a file, or people need it: license, notice,
 // and the card's pictures.
 func (f *Folder) isOpened(name string) bool {
-	hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
-	return !hidden && !f.unusable[name] && f.isKnown(name) && !f.isIgnored(name)
+	return !isHidden(name) && !f.unusable[name] && f.isKnown(name) && !f.isIgnored(name)
 }
 
 func (f *Folder) isKnown(name string) bool {
@@ -72,13 +71,37 @@ func (f *Folder) isKnown(name string) bool {
 	return f.dirs[dir] && (isReaders(base) || IsNotice(base) || isFound(base) || isVariant(base))
 }
 
+// isHidden reports whether a file or a folder above it is hidden. Keys and tokens are kept in such
+// files.
+func isHidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
+}
+
 // Includes reports whether a file comes along because a caller's pattern names it.
-func (f *Folder) Includes(name string) bool { return f.include.match(name) }
+func (f *Folder) Includes(name string) bool {
+	return slices.ContainsFunc(f.include, func(i inclusion) bool { return i.names(name) })
+}
+
+// An inclusion is a caller's pattern of files that come along too.
+type inclusion struct {
+	globs
+	text string // without slashes at its ends
+}
+
+// names reports whether the pattern names a file. A hidden one, or the hidden folder that it's in,
+// must be spelled out from the root: "*" in a shell doesn't match them either.
+func (i inclusion) names(file string) bool {
+	if !isHidden(file) {
+		return i.match(file)
+	}
+	below, inFolder := strings.CutPrefix(file, i.text+"/")
+	return file == i.text || inFolder && !isHidden(below)
+}
 
 // Unmatched returns the first pattern of include that no file matches, or "".
 func (f *Folder) Unmatched(include, paths []string) string {
 	for i, pattern := range include {
-		if !slices.ContainsFunc(paths, f.include[i:i+1].match) {
+		if !slices.ContainsFunc(paths, f.include[i].names) {
 			return pattern
 		}
 	}

@@ -105,6 +105,31 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// TestHiddenFilesAreSpelledOut checks that no pattern with wildcards, and none that names another file
+// or folder, takes a hidden file along.
+func TestHiddenFilesAreSpelledOut(t *testing.T) {
+	hidden := []string{".env", ".env.local", "a/.env", ".git/config", ".ssh/id_rsa", "a/.cache/huggingface/token", "a/b/.netrc", ".a/.b/c"}
+	f := func(patterns ...string) *Folder {
+		return NewFolder(hidden, patterns, func(string) []byte { return nil }, nil)
+	}
+	for _, pattern := range []string{"*", "**", "**/*", "/*", ".*", "**/.*", "*env*", "?env", "[.]env", "a", "a/", "a/**", "a/*", "*/", "**/", ".?nv", "*.local", "token", "config", "env", "/", "", "id_rsa"} {
+		for _, file := range hidden {
+			if f(pattern).Includes(file) {
+				t.Errorf("%q brings %s", pattern, file)
+			}
+		}
+		if f(pattern).Unmatched([]string{pattern}, hidden) != pattern {
+			t.Errorf("%q is said to match", pattern)
+		}
+	}
+	for pattern, file := range map[string]string{".env": ".env", "/.env": ".env", "a/.env": "a/.env", ".git/": ".git/config", ".git": ".git/config",
+		"a/.cache": "a/.cache/huggingface/token", ".a/.b": ".a/.b/c"} {
+		if !f(pattern).Includes(file) {
+			t.Errorf("%q doesn't bring %s", pattern, file)
+		}
+	}
+}
+
 // TestWholeNames checks that a file comes along by its whole name only: a name that is longer at
 // either end stays in the folder, whatever its beginning or end is.
 func TestWholeNames(t *testing.T) {
