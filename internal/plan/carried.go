@@ -129,9 +129,9 @@ func judgeParts(o *original, s *Survey, notCopied []Skipped, notes *Notes) (p pa
 	lost, left := map[string][]string{}, map[string]bool{}
 	for _, f := range notCopied {
 		part := o.PartOf(f.Path)
-		if _, isListed := o.parts[part]; isListed {
+		if _, isListed := o.parts[part]; isListed && f.Why != reader.Withheld {
 			left[part] = left[part] || f.Lost
-		} else if f.Lost {
+		} else if f.Lost || f.Why == reader.Withheld {
 			lost[f.Why] = append(lost[f.Why], f.Path)
 		}
 	}

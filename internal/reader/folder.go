@@ -58,6 +58,12 @@ func (f *Folder) isOpened(name string) bool {
 	return !isHidden(name) && !f.unusable[name] && f.isKnown(name) && !f.isIgnored(name)
 }
 
+// withholds reports whether a reader of the model would open a file by its name alone, but for a
+// .gitignore.
+func (f *Folder) withholds(name string) bool {
+	return f.dirs[path.Dir(name)] && isReaders(path.Base(name)) && f.isIgnored(name)
+}
+
 func (f *Folder) isKnown(name string) bool {
 	dir, base := path.Dir(name), path.Base(name)
 	switch {

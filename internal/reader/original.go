@@ -32,6 +32,9 @@ const (
 	Stays       // left out: no reader of the model in that folder opens it, and its name is private too
 )
 
+// Withheld is why a file is left out that a reader opens.
+const Withheld = "named by a .gitignore, though readers open such files"
+
 // NewOriginal returns an Original by the paths of all its files. parts are its folders with other
 // weights, by model_index.json.
 func NewOriginal(layout catalog.Layout, dir string, parts, paths []string) *Original {
@@ -76,7 +79,8 @@ func isFound(name string) bool {
 
 // Fate returns what a conversion does with a file and, unless it's copied, why. From a local folder,
 // only what a reader of the model opens is copied, and what a caller includes. Weights of a part that
-// a .gitignore names are lost: the model doesn't load without them.
+// a .gitignore names are lost: the model doesn't load without them. What else it names, though readers
+// open it, is left out.
 func (o *Original) Fate(name string) (f Fate, why string) {
 	f, why = o.fate(name)
 	if o.Folder == nil || o.Folder.Includes(name) || o.Folder.isOpened(name) {
@@ -88,6 +92,8 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 		return f, why
 	case f == Part && o.PartOf(name) != "" && isFound(name):
 		return Lost, "a .gitignore names these weights of " + o.PartOf(name)
+	case f == Copied && o.Folder.withholds(name):
+		return Left, Withheld
 	}
 	return Stays, ""
 }
