@@ -91,10 +91,30 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	report, err := convert.Run(ctx, job)
 	stop(err)
 	if err != nil {
-		return nil, src.inexact(ctx, err)
+		return nil, src.otherOriginal(src.inexact(ctx, err))
 	}
 	report.Note, report.Left = noteOf(src.plan), src.plan.Stay
-	return reportOf(report), nil
+	made := reportOf(report)
+	if src.proof != nil {
+		made.Decoded = src.proven
+		if src.byManifest {
+			made.Decoded += "; the original itself wasn't read"
+		}
+	}
+	return made, nil
+}
+
+// otherOriginal says of a DF11 source which doesn't decode to what it names as its original that this
+// is so: neither of them needs to be damaged.
+func (o *opened) otherOriginal(err error) error {
+	d := o.model.DecodedFrom
+	wrong, ok := errors.AsType[*model.SourceError](err)
+	if d == nil || !ok {
+		return err
+	}
+	repo, _ := d.Original()
+	return hint.On(model.Invalidf("", "%s doesn't decode to the weights of %s, which it names as its "+
+		"original: %s", d.Name, repo, wrong), hint.WrongDF11.With("model", human.ShellWord(d.Name)))
 }
 
 // noteOf says what the user should know about a result: that no known loader takes it, and what large

@@ -20,6 +20,9 @@ type Report struct {
 	// Left lists the files of a local source that weren't copied, because no reader of the model
 	// opens them.
 	Left []string `json:"left,omitempty"`
+	// Decoded says of a DF11 source what its decoded weights were compared with. It's "" for any other
+	// source.
+	Decoded string `json:"-"`
 }
 
 // A Source is what was converted.

@@ -54,8 +54,11 @@ func (t *table) verified(r *pipeline.Report) {
 	which := choose(r.Made.Now == r.Made.Files, "", " in "+count(r.Made.Now, "file"))
 	if r.Made.Now > 0 {
 		t.row("verified",
-			"all 16 bits of every weight%s, decoded again and compared %s: 0 differ",
-			which, on(r.Verified.By))
+			"all 16 bits of every weight%s, decoded again and compared%s %s: 0 differ",
+			which, choose(r.Decoded == "", "", " with what the source decodes to,"), on(r.Verified.By))
+	}
+	if r.Decoded != "" {
+		t.row("the source", "decodes, by SHA-256, to %s", r.Decoded)
 	}
 	if r.Verified.Rebuilt > 0 {
 		t.row("rebuilt", "%s of the original from the stored bytes: every SHA-256 matches",
