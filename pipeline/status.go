@@ -32,6 +32,8 @@ type Publication struct {
 	SourceBytes, ResultBytes int64
 	Published                time.Time
 	CardStays                bool // the card, or our part of it, is someone else's, so a conversion doesn't renew it
+	// CardIsStale says that such a card names commits, but not the converted one.
+	CardIsStale bool
 	// Read and Publish limit what a conversion reads and publishes, in bytes.
 	Read, Publish int64
 }
@@ -118,7 +120,7 @@ func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.
 	if p.State = State(state); in == nil || in.Manifest == nil {
 		return err
 	}
-	p.CardStays = in.CardStays()
+	p.CardStays, p.CardIsStale = in.CardStays(), in.CardIsStale()
 	p.describe(in.Manifest, in.Published)
 	if state == publish.Current && license != "" {
 		card, err := in.Card(ctx)

@@ -35,6 +35,8 @@ type publication struct {
 	Converted string         `json:"converted_commit,omitempty"` // the target was made from
 	Weights   int64          `json:"weights_verified,omitempty"` // by its conversion, says the manifest
 	CardStays bool           `json:"card_stays,omitempty"`       // a run doesn't renew the card
+	// the card names commits, but not the converted one
+	CardIsStale bool `json:"card_stale,omitempty"`
 	// sizes of the weight files, by the manifest
 	SourceBytes int64      `json:"source_bytes,omitempty"`
 	ResultBytes int64      `json:"result_bytes,omitempty"`
@@ -267,7 +269,7 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 	}
 	p, err := pipeline.Status(ctx, spec, o)
 	found := publication{Source: p.Source, Target: p.Target, State: p.State, Newest: p.Newest,
-		Converted: p.Converted, Weights: p.Weights, CardStays: p.CardStays,
+		Converted: p.Converted, Weights: p.Weights, CardStays: p.CardStays, CardIsStale: p.CardIsStale,
 		SourceBytes: p.SourceBytes, ResultBytes: p.ResultBytes,
 		otherRules: p.OtherRules, exists: p.Exists, read: p.Read, publish: p.Publish}
 	if !p.Published.IsZero() {
@@ -286,7 +288,7 @@ func printStatus(w io.Writer, found []publication, width int) {
 		if p.Weights > 0 {
 			verified = count(p.Weights, "weight")
 		}
-		r.add(string(p.State), p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none),
+		r.add(p.shownState(), p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none),
 			cmp.Or(verified, none), cmp.Or(p.needs(), none))
 	}
 	r.print(w, width)
@@ -294,6 +296,15 @@ func printStatus(w io.Writer, found []publication, width int) {
 
 // none marks an empty cell of a table.
 const none = "—"
+
+// shownState returns the state as people see it: a model whose card names another commit isn't current
+// as a whole.
+func (p *publication) shownState() string {
+	if p.State == pipeline.Current && p.CardIsStale {
+		return "card stale"
+	}
+	return string(p.State)
+}
 
 // needs says what has to happen with the model: what a person has to look at, or why the next run
 // converts it. It returns "" if nothing has to.
@@ -317,7 +328,11 @@ func (p *publication) needs() string {
 	case p.State == pipeline.Outdated:
 		parts = append(parts, "a run: it was converted with other flags")
 	}
-	if p.CardStays {
+	switch {
+	case p.CardIsStale:
+		parts = append(parts, "a look: its card names another commit than the converted "+
+			"one; a run leaves it, because it isn't all ours")
+	case p.CardStays:
 		parts = append(parts, "a look: its card isn't all ours, so it stays and may be out of date")
 	}
 	return strings.Join(parts, "; ")

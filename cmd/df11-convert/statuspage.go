@@ -82,7 +82,7 @@ func (p *publication) show(now time.Time, links func(side, repo string) string) 
 	source, _, _ := strings.Cut(p.Source, "@")
 	m := charts.Published{
 		Source: charts.Link{Name: p.Source, URL: links("source", source)},
-		State:  string(p.State), Mood: charts.Bad, BF16: p.SourceBytes, DF11: p.ResultBytes,
+		State:  p.shownState(), Mood: charts.Bad, BF16: p.SourceBytes, DF11: p.ResultBytes,
 		Made: p.Converted, Weights: p.Weights, Needs: p.needs(),
 	}
 	if p.Target != "" {
@@ -99,7 +99,7 @@ func (p *publication) show(now time.Time, links func(side, repo string) string) 
 	case p.Error != nil, p.State == stateUnknown:
 	case p.Todo:
 		m.Mood = charts.Pending
-	case p.State == pipeline.Current:
+	case p.State == pipeline.Current && !p.CardIsStale:
 		m.Mood = charts.Good
 	default:
 		m.Mood = charts.Out

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"regexp"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -10,12 +11,22 @@ import (
 
 // cardMarks is what an inspection found in a card that isn't ours as a whole.
 type cardMarks struct {
-	part   string // SHA-256 of our part; "" if there's none or it was edited
-	marked bool   // it has our part
+	part    string   // SHA-256 of our part; "" if there's none or it was edited
+	marked  bool     // it has our part
+	commits []string // that the card names
 }
 
 // CardStays reports whether the run leaves the card alone: someone else wrote it, or edited our part.
 func (in *Inspection) CardStays() bool { return in.Files[names.Card].Standing == LeftAlone }
+
+// CardIsStale reports whether a card that stays names commits, but not the one that was converted.
+func (in *Inspection) CardIsStale() bool {
+	return in.CardStays() && in.Manifest != nil && in.Manifest.Source.Commit != "" &&
+		len(in.card.commits) > 0 && !slices.Contains(in.card.commits, in.Manifest.Source.Commit)
+}
+
+// commitText matches commits in a text, and the SHA-256 of a file.
+var commitText = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
 // WhyCardStays says for people why the run doesn't touch the card; "" if it does.
 func (in *Inspection) WhyCardStays() string {
@@ -59,7 +70,8 @@ func (x *inspector) cardStanding(ctx context.Context) (Standing, error) {
 	if err != nil {
 		return LeftAlone, err
 	}
-	x.in.card = cardMarks{metadata.CardPart(card), metadata.HasMark(card)}
+	x.in.card = cardMarks{metadata.CardPart(card), metadata.HasMark(card),
+		commitText.FindAllString(string(card), -1)}
 	if metadata.UpdateCard(card, card) == nil {
 		return LeftAlone, nil
 	}
