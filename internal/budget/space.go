@@ -59,10 +59,13 @@ type DiskError struct {
 
 func (e *DiskError) Error() string {
 	if e.Folder != "" {
-		return fmt.Sprintf("%s: %s free, at least %s needed (%s result, %s temporary): %s missing",
-			e.Folder, human.Bytes(e.Have),
-			human.BytesUp(e.Need), human.Bytes(e.Result), human.Bytes(e.Need-e.Result),
-			human.BytesUp(e.Need-e.Have))
+		parts := ""
+		if temporary := e.Need - e.Result; e.Result > 0 && temporary > 0 {
+			parts = fmt.Sprintf(" (%s result, %s temporary)", human.Bytes(e.Result),
+				human.Bytes(temporary))
+		}
+		return fmt.Sprintf("%s: %s free, at least %s needed%s: %s missing", e.Folder,
+			human.Bytes(e.Have), human.BytesUp(e.Need), parts, human.BytesUp(e.Need-e.Have))
 	}
 	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have),
 		human.BytesUp(e.Need))
