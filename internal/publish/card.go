@@ -2,8 +2,8 @@ package publish
 
 import (
 	"context"
-	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -25,8 +25,11 @@ func (in *Inspection) CardIsStale() bool {
 		len(in.card.commits) > 0 && !slices.Contains(in.card.commits, in.Manifest.Source.Commit)
 }
 
-// commitText matches commits in a text, and the SHA-256 of a file.
-var commitText = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
+// commitsIn lists the commits that a card names, and SHA-256 sums, which look like some of them.
+func commitsIn(card []byte) []string {
+	words := strings.FieldsFunc(string(card), func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' })
+	return slices.DeleteFunc(words, func(w string) bool { return !names.IsCommit(w) })
+}
 
 // WhyCardStays says for people why the run doesn't touch the card; "" if it does.
 func (in *Inspection) WhyCardStays() string {
@@ -71,7 +74,7 @@ func (x *inspector) cardStanding(ctx context.Context) (Standing, error) {
 		return LeftAlone, err
 	}
 	x.in.card = cardMarks{metadata.CardPart(card), metadata.HasMark(card),
-		commitText.FindAllString(string(card), -1)}
+		commitsIn(card)}
 	if metadata.UpdateCard(card, card) == nil {
 		return LeftAlone, nil
 	}
