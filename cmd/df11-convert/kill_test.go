@@ -272,6 +272,30 @@ func TestWorkGoesOnceTheTargetIsSettled(t *testing.T) {
 	}
 }
 
+// TestOtherWorkIsNamed checks that a run names what a killed run left for the same target, once the
+// source has other weights, and leaves it there.
+func TestOtherWorkIsNamed(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, 6)
+	v.stopped(t, 30, 0, syscall.SIGKILL)
+	left, err := filepath.Glob(filepath.Join(v.home, "df11-convert", "*"))
+	if world.Must(t, err); len(left) != 1 {
+		t.Fatalf("a kill leaves %v", left)
+	}
+	v.AddModel("org/model", killModel(7))
+	for range 2 { // a conversion, and a run that finds it
+		world.Must(t, v.run(t, 0, nil))
+		if text := v.stderr.String(); !strings.Contains(text, "earlier runs for tester/model-DF11, with other weights or options, left ") ||
+			!strings.Contains(text, filepath.Base(left[0])) {
+			t.Errorf("what is in %s isn't named:\n%s", left[0], text)
+		}
+	}
+	world.Must(t, os.RemoveAll(left[0]))
+	if world.Must(t, v.run(t, 0, nil)); strings.Contains(v.stderr.String(), "earlier runs") {
+		t.Errorf("nothing is left:\n%s", &v.stderr)
+	}
+}
+
 // TestSignals checks that SIGINT and SIGTERM end the program with 130 and print the command that
 // continues, and that this command does the same.
 func TestSignals(t *testing.T) {
