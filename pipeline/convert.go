@@ -144,6 +144,11 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	for _, w := range slices.Concat(src.plan.Warnings, src.model.NamesPaths(src.plan)) {
 		s.Log.Warn(w)
 	}
+	return s.sample(ctx, src)
+}
+
+// sample returns the error of a source whose weights a few of its bytes rule out.
+func (s *session) sample(ctx context.Context, src *opened) error {
 	if spans.NExactF32(src.plan) > 0 { // samples find most that BF16 can't hold, as in Plan
 		if _, err := budget.Sample(ctx, src.source, src.plan,
 			budget.DefaultSampleBytes(src.model)); err != nil {

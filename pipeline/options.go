@@ -56,6 +56,10 @@ type Options struct {
 	// completes what the parts have published. Both need Push. Zeros make everything.
 	Part, Parts int
 	Finish      bool
+
+	// Samples lets Status read a few bytes of a model that isn't published, and return the error with
+	// which a conversion refuses them. Convert always reads them.
+	Samples bool
 }
 
 // Means are what a call may use.

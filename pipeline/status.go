@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A Publication is what source and target repo say about one model. No weight is read for it.
+// A Publication is what source and target repo say about one model. No weight is read for it, except
+// with Options.Samples.
 type Publication struct {
 	Source string
 	Target string // the repo; "" if it isn't known
@@ -92,6 +93,11 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 	if err := p.compare(ctx, src.plan, src.model, push, s.shares.Budget, opt.License); err != nil ||
 		p.State == Current || p.State == Foreign {
 		return p, err
+	}
+	if opt.Samples {
+		if err := s.sample(ctx, src); err != nil {
+			return p, err
+		}
 	}
 	return p, refusedPush(src, opt.License)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -69,6 +70,7 @@ var happenings = []struct {
 	{"no BF16, as expected", false, "expect: not_convertible", func(s *hubtest.Server, source, _ string) {
 		s.AddRepo(source, llamaFiles("F16", 0, ""))
 	}},
+	{"tied, but stored twice with other bytes, as expected", false, "expect: not_convertible", tieFalsely},
 	{"convertible, not as expected", false, "expect: not_convertible", nil},
 	{"published, not as expected", true, "expect: not_convertible", nil},
 	{"a foreign namespace", false, "repo-id: elsewhere/mine", nil},
@@ -76,6 +78,35 @@ var happenings = []struct {
 		s.Push(source, "main", map[string][]byte{"README.md": []byte("---\nlicense: [mit\n---\n")})
 	}},
 	{"the source as target", false, "repo-id: SOURCE", nil},
+}
+
+// tieFalsely makes the config of a source say that two weights are tied, whose bytes differ.
+func tieFalsely(s *hubtest.Server, source, _ string) {
+	config, _ := s.ReadFile(source, "main", "config.json")
+	s.Push(source, "main", map[string][]byte{"config.json": bytes.Replace(config,
+		[]byte(`"tie_word_embeddings": false`), []byte(`"tie_word_embeddings": true`), 1)})
+}
+
+// TestAnEntryExpectsWhatOnlyWeightsShow checks that expect: not_convertible holds for a model that is
+// refused because of its weights, in a list before and after, and that the entry without it fails.
+func TestAnEntryExpectsWhatOnlyWeightsShow(t *testing.T) {
+	s, list := fourModels(t)
+	n := newNight(t, s, list)
+	tieFalsely(s, "org/m0", "")
+	world.Write(t, list, "models: [org/m0]")
+	if b, _, err := n.run(t.Context(), t); err == nil || b.Models[0].Error.Kind != "aliases_differ" ||
+		!strings.Contains(b.Models[0].Error.Hint, "or add expect: not_convertible to its entry") {
+		t.Fatalf("%v, %+v", err, b.Models[0])
+	}
+	world.Write(t, list, "models: [{source: org/m0, expect: not_convertible}]")
+	for range 2 {
+		if r, text := n.status(t.Context(), t, true, pageFlags{}); r.Exit != 0 || r.Models[0].State != stateRefused {
+			t.Errorf("status: %s", text)
+		}
+		if b, _, err := n.run(t.Context(), t); err != nil || b.Models[0].Outcome != string(stateRefused) {
+			t.Errorf("batch: %v, %+v", err, b.Models[0])
+		}
+	}
 }
 
 // TestStatusSaysWhatBatchDoes checks random lists in random worlds: what status says about each model is

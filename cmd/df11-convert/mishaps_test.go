@@ -384,6 +384,12 @@ var mishaps = []mishap{
 		h.llama("m", "BF16", "")
 		h.edit("m/config.json", "false", "true")
 	}, follow: func(h *helped) { h.edit("m/config.json", "true", "false") }},
+	{cause: hint.ListTiedDiffer, kind: pipeline.ErrAliasesDiffer, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		tieFalsely(h.hub, "org/model", "")
+		h.write("list.yaml", "models: [org/model]")
+	}, step: "add expect: not_convertible", follow: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, expect: not_convertible}]")
+	}},
 	{cause: hint.OtherTied, args: "plan DIR/m", before: func(h *helped) {
 		h.llama("m", "BF16", "")
 		h.edit("m/config.json", "false", "true")

@@ -25,7 +25,7 @@ const (
 	stateUnknown pipeline.State = "unknown" // the list ended before
 )
 
-// publication is what source and target repo say about one model. No weight is read for it.
+// publication is what source and target repo say about one model.
 type publication struct {
 	Source    string         `json:"source"`
 	Target    string         `json:"target,omitempty"`
@@ -209,7 +209,7 @@ func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) 
 		var p publication
 		wait := listPatience{f: f, u: u, worked: i > 0, model: m, others: neighbors(models, i, answered)}
 		alike, err := wait.try(ctx, func() (err error) {
-			p, err = flags.status(ctx, u, m.spec())
+			p, err = flags.status(ctx, u, m)
 			return err
 		})
 		if ctx.Err() != nil {
@@ -261,13 +261,15 @@ func (p *publication) isClosedBy(why error) bool {
 		(!p.exists || !errors.Is(why, hub.ErrNamespace))
 }
 
-// status returns what's published of a source.
-func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
+// status returns what's published of a model. If its entry says that it can't be converted, samples of
+// its weights count, too, as they do in a run.
+func (f *convertFlags) status(ctx context.Context, u *ui, m listedModel) (publication, error) {
 	o, err := f.options(u)
 	if err != nil {
-		return publication{Source: spec}, err
+		return publication{Source: m.spec()}, err
 	}
-	p, err := pipeline.Status(ctx, spec, o)
+	o.Samples = m.Expect != ""
+	p, err := pipeline.Status(ctx, m.spec(), o)
 	found := publication{Source: p.Source, Target: p.Target, State: p.State, Newest: p.Newest,
 		Converted: p.Converted, Weights: p.Weights, CardStays: p.CardStays, CardIsStale: p.CardIsStale,
 		SourceBytes: p.SourceBytes, ResultBytes: p.ResultBytes,

@@ -172,6 +172,9 @@ var (
 		"{folders}")
 	TiedDiffer = row("TiedDiffer", "set tie_word_embeddings to false in a copy of the source if the two "+
 		"are really different; if its class ties them, fetch the source again")
+	ListTiedDiffer = row("ListTiedDiffer", "set tie_word_embeddings to false in a copy of the source if the "+
+		"two are really different; if its class ties them, ask its authors for the right weights, or add "+
+		"expect: not_convertible to its entry")
 	OtherTied = row("OtherTied", "set tie_word_embeddings to false in a copy of the source if the two "+
 		"are really different")
 )
@@ -399,4 +402,5 @@ var forLists = []struct{ one, list Hint }{
 	{Witness, ListWitness}, {Lost, ListLost}, {DiskFolder, ListDiskFolder}, {Card, ListCard}, {IndexOrSingle, ListIndexOrSingle}, {StatedMissing, ListStatedMissing},
 	{TwoSets, ListTwoSets}, {ManySingles, ListManySingles}, {UnusualName, ListUnusualName},
 	{NoPipeline, ListNoPipeline}, {NoComponent, ListNoComponent}, {Newer, NewerManifest},
+	{TiedDiffer, ListTiedDiffer},
 }
