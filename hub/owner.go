@@ -42,28 +42,28 @@ type scope struct {
 	Permissions []string
 }
 
-// lacks returns why the token may not write to a repo, and the hub's answer in words, or nil if the
+// lacks returns the hub's answer in words and why the token may not write to a repo, or nil if the
 // answer doesn't say so. That an organization isn't listed says nothing: hfd lists none.
-func (o owner) lacks(repo string) (cause error, words string) {
+func (o owner) lacks(repo string) (words string, cause error) {
 	var rights tokenRights
 	_ = json.Unmarshal(o.Auth, &rights)
 	namespace, _, _ := strings.Cut(repo, "/")
 	token := rights.AccessToken
 	switch {
 	case token.Role == "read":
-		return wire.ErrReadToken, "its role is read"
+		return "its role is read", wire.ErrReadToken
 	case token.Role == "fineGrained" && token.FineGrained != nil &&
 		!slices.ContainsFunc(token.FineGrained.Scoped, func(s scope) bool { return s.allows(repo, namespace) }):
-		return wire.ErrForbidden, fmt.Sprintf("it's fine-grained, without repo.write for %s", namespace)
+		return fmt.Sprintf("it's fine-grained, without repo.write for %s", namespace), wire.ErrForbidden
 	}
 	var orgs []membership
 	_ = json.Unmarshal(o.Orgs, &orgs)
 	for _, m := range orgs {
 		if strings.EqualFold(m.Name, namespace) && m.onlyReads() {
-			return wire.ErrNamespace, fmt.Sprintf("the role in %s is %s", namespace, m.RoleInOrg)
+			return fmt.Sprintf("the role in %s is %s", namespace, m.RoleInOrg), wire.ErrNamespace
 		}
 	}
-	return nil, ""
+	return "", nil
 }
 
 // allows reports whether the scope may let a token write to a repo. A resource group doesn't say whose

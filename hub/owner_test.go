@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -47,7 +48,7 @@ func TestWhatTheOwnersAnswerSays(t *testing.T) {
 		if err := json.Unmarshal([]byte(answer), &o); err != nil || o.Name != "me" {
 			t.Errorf("%s: %v", answer, err)
 		}
-		if got, words := o.lacks("acme/m"); got != want || (words != "") != (want != nil) {
+		if words, got := o.lacks("acme/m"); !errors.Is(got, want) || (words != "") != (want != nil) {
 			t.Errorf("%s: %v, want %v", answer, got, want)
 		}
 	}

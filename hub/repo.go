@@ -55,7 +55,7 @@ func (c *Client) refusedWrite(ctx context.Context, err error) error {
 		return err
 	}
 	if o, ownerErr := c.tokenOwner(ctx, false); ownerErr == nil {
-		if cause, _ := o.lacks(e.Repo); cause != nil {
+		if _, cause := o.lacks(e.Repo); cause != nil {
 			return e.Under(cause)
 		}
 	}
@@ -83,7 +83,7 @@ func (c *Client) CheckRight(ctx context.Context, repo string, exists bool) (err 
 	if err != nil {
 		return nil
 	}
-	cause, words := o.lacks(repo)
+	words, cause := o.lacks(repo)
 	if cause == nil {
 		return nil
 	}
