@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -28,6 +29,10 @@ type Publication struct {
 	Converted  string
 	Weights    int64
 	OtherRules bool
+	// SourceNow is the source's name on its Hub, if that isn't the one asked for: the repo was renamed.
+	// OfName is the name that the manifest has. Relicense says that the card lacks Options.License.
+	SourceNow, OfName string
+	Relicense         bool
 	// SourceBytes and ResultBytes are the sizes of the weight files, by the manifest. Published is when
 	// the target's newest commit was made; zero if that isn't known.
 	SourceBytes, ResultBytes int64
@@ -76,6 +81,7 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 	defer s.close()
 	if at, _ := s.settled(ctx, &opt, source); at != nil {
 		p.Target, p.Newest, p.State, p.Exists = at.At.Repo, at.Source.SHA, Current, true
+		p.nameSource(at.Source.ID)
 		p.describe(at.Manifest, at.Published)
 		return p, nil
 	}
@@ -85,6 +91,9 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 	}
 	defer src.Close()
 	p.Newest = src.model.Commit
+	if !src.model.Local {
+		p.nameSource(src.model.ID)
+	}
 	push, err := s.push(ctx, &opt, src.model.Name)
 	if err != nil {
 		return p, err
@@ -135,18 +144,41 @@ func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.
 		}
 		if card != nil && !metadata.HasLicense(card, license) {
 			state = publish.Outdated
-			p.State = Outdated
+			p.State, p.Relicense = Outdated, true
 		}
 	}
-	if state == publish.Outdated && in.Manifest.Plan.Digest == planned.Digest() {
+	if state == publish.Outdated && hasOutputs(in.Manifest, planned) {
 		p.Read, p.Publish = 0, 0 // only small files differ
 	}
 	return nil
 }
 
+// nameSource notes the name that the source's Hub has for it.
+func (p *Publication) nameSource(id string) {
+	if asked, _, _ := strings.Cut(p.Source, "@"); !strings.EqualFold(asked, id) {
+		p.SourceNow = id
+	}
+}
+
+// hasOutputs reports whether a manifest lists every weight file that a plan would make, made of the
+// same bytes.
+func hasOutputs(m *metadata.Manifest, planned *plan.Plan) bool {
+	listed := map[string]string{}
+	for _, o := range m.Outputs {
+		listed[o.Path] = o.Digest
+	}
+	for path, digest := range planned.OutputDigests() {
+		if listed[path] != digest {
+			return false
+		}
+	}
+	return true
+}
+
 // describe adds what a manifest says about the conversion, and when the target changed last.
 func (p *Publication) describe(m *metadata.Manifest, at time.Time) {
 	p.Converted, p.OtherRules, p.Published = m.Source.Commit, m.Plan.Rules != plan.Rules, at
+	p.OfName = m.Source.Repo
 	p.Weights = m.Verified()
 	for _, f := range m.Source.Files {
 		p.SourceBytes += f.Size

@@ -109,6 +109,42 @@ func TestAnEntryExpectsWhatOnlyWeightsShow(t *testing.T) {
 	}
 }
 
+// TestStatusSaysWhyARunIsNeeded checks the reason and the bill of a source that was renamed, before
+// and after the run, and of an entry with another license: only small files change.
+func TestStatusSaysWhyARunIsNeeded(t *testing.T) {
+	s, list := fourModels(t)
+	n := newNight(t, s, list)
+	world.Write(t, list, "models: [org/m0, org/m1]")
+	if _, diag, err := n.run(t.Context(), t); err != nil {
+		t.Fatal(err, diag)
+	}
+	s.Rename("org/m0", "org/new")
+	world.Write(t, list, "models: [org/m0, {source: org/m1, license: mit}]")
+	_, text := n.status(t.Context(), t, false, pageFlags{})
+	const look = "a look: the source's name is org/new now; an entry with that name needs repo-id: tester/m0-DF11 "
+	for _, want := range []string{"a run: it was converted as org/m0; " + look, "a run: its card lacks the license of the entry",
+		"2 models to update: only small files change"} {
+		if !strings.Contains(oneSpace(text), want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	r, _ := n.status(t.Context(), t, true, pageFlags{})
+	if m := r.Models[0]; m.SourceNow != "org/new" || r.Bill.Read+r.Bill.Publish > 0 {
+		t.Errorf("%+v, %+v", m, r.Bill)
+	}
+	if b, diag, err := n.run(t.Context(), t); err != nil || b.Read > 0 {
+		t.Errorf("%v, %d bytes read, %s", err, b.Read, diag)
+	}
+	r, _ = n.status(t.Context(), t, true, pageFlags{})
+	_, text = n.status(t.Context(), t, false, pageFlags{})
+	if r.Exit != 0 || !strings.Contains(oneSpace(text), look) {
+		t.Errorf("after the run: %d, %s", r.Exit, text)
+	}
+}
+
+// oneSpace returns a text on one line, with one space between words.
+func oneSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // TestStatusSaysWhatBatchDoes checks random lists in random worlds: what status says about each model is
 // what batch does with it. "current" means no request that writes to its target, a model to convert
 // is converted, and what needs a person fails for the same kind of reason. No hint of either names a

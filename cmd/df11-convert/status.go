@@ -32,6 +32,7 @@ type publication struct {
 	State     pipeline.State `json:"state"`
 	Todo      bool           `json:"todo"`                       // a run could change something
 	Newest    string         `json:"newest_commit,omitempty"`    // of the source
+	SourceNow string         `json:"source_now,omitempty"`       // its name, if it was renamed
 	Converted string         `json:"converted_commit,omitempty"` // the target was made from
 	Weights   int64          `json:"weights_verified,omitempty"` // by its conversion, says the manifest
 	CardStays bool           `json:"card_stays,omitempty"`       // a run doesn't renew the card
@@ -49,6 +50,8 @@ type publication struct {
 	exists bool   // there is a target, whatever it holds
 	// the target was made by other rules than this program's
 	otherRules bool
+	ofName     string // of the source, in the target's manifest
+	relicense  bool   // the target's card lacks the entry's license
 	// limits for what a conversion reads and publishes, in bytes
 	read, publish int64
 }
@@ -273,6 +276,7 @@ func (f *convertFlags) status(ctx context.Context, u *ui, m listedModel) (public
 	found := publication{Source: p.Source, Target: p.Target, State: p.State, Newest: p.Newest,
 		Converted: p.Converted, Weights: p.Weights, CardStays: p.CardStays, CardIsStale: p.CardIsStale,
 		SourceBytes: p.SourceBytes, ResultBytes: p.ResultBytes,
+		SourceNow: p.SourceNow, ofName: p.OfName, relicense: p.Relicense,
 		otherRules: p.OtherRules, exists: p.Exists, read: p.Read, publish: p.Publish}
 	if !p.Published.IsZero() {
 		found.Published = &p.Published
@@ -325,6 +329,10 @@ func (p *publication) needs() string {
 		parts = append(parts, "a run, to finish it")
 	case p.Converted != "" && p.Converted != p.Newest:
 		parts = append(parts, fmt.Sprintf("a run: the newest commit is %.12s", p.Newest))
+	case p.State == pipeline.Outdated && p.SourceNow != "" && p.ofName != p.SourceNow:
+		parts = append(parts, "a run: it was converted as "+p.ofName)
+	case p.State == pipeline.Outdated && p.relicense:
+		parts = append(parts, "a run: its card lacks the license of the entry")
 	case p.State == pipeline.Outdated && p.otherRules:
 		parts = append(parts, "a run: it was converted by another version")
 	case p.State == pipeline.Outdated:
@@ -336,6 +344,10 @@ func (p *publication) needs() string {
 			"one; a run leaves it, because it isn't all ours")
 	case p.CardStays:
 		parts = append(parts, "a look: its card isn't all ours, so it stays and may be out of date")
+	}
+	if p.SourceNow != "" {
+		parts = append(parts, fmt.Sprintf("a look: the source's name is %s now; an entry with that name "+
+			"needs repo-id: %s to keep the target", p.SourceNow, p.repo))
 	}
 	return strings.Join(parts, "; ")
 }
