@@ -23,15 +23,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// killModel makes a model with an output for each layer. A commit takes at most 50, so larger
-// models commit some before the end.
-func killModel(layers int) *hubtest.Model {
-	return hubtest.NewLlama(5, hubtest.ModelOptions{
-		Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
-		Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
-	})
-}
-
 // A victim runs the program, as a process of its own, against a hub in this one.
 type victim struct {
 	*hubtest.Server

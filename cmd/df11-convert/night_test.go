@@ -24,6 +24,15 @@ import (
 // inMemory makes a Hub without a network, for runs in virtual time.
 var inMemory = hubtest.InMemory("https://hub.test", "https://storage.test")
 
+// killModel makes a model with an output for each layer. A commit takes at most 50, so larger
+// models commit some before the end.
+func killModel(layers int) *hubtest.Model {
+	return hubtest.NewLlama(5, hubtest.ModelOptions{
+		Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
+		Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
+	})
+}
+
 // A night is a batch in this process, on a Hub in memory: in a bubble of package synctest, hours of
 // waiting take no time.
 type night struct {
