@@ -210,6 +210,43 @@ func (c *Config) OwnClass() string {
 	return first
 }
 
+// Code returns what auto_map names, here or in a part of the config: the repos of the Hub whose code
+// libraries run, and the files of the model's own modules. Each list is sorted.
+func (c *Config) Code() (repos, files []string) {
+	var walk func(key string, value any)
+	walk = func(key string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for k, x := range v {
+				if key != "auto_map" {
+					walk(k, x)
+				} else {
+					walk(key, x)
+				}
+			}
+		case []any:
+			for _, x := range v {
+				walk(key, x)
+			}
+		case string:
+			if key != "auto_map" {
+				return
+			}
+			if repo, _, ok := strings.Cut(v, "--"); ok {
+				repos = append(repos, repo)
+			} else if module, _, ok := strings.Cut(v, "."); ok {
+				files = append(files, module+".py")
+			}
+		}
+	}
+	for key, raw := range c.Raw {
+		walk(key, Decode[any](raw))
+	}
+	slices.Sort(repos)
+	slices.Sort(files)
+	return slices.Compact(repos), slices.Compact(files)
+}
+
 // HasHead reports whether a class that the config names has a language-model head.
 func (c *Config) HasHead() bool {
 	return slices.ContainsFunc(append(c.Architectures, c.Class()), headClass.MatchString)

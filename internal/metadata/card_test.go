@@ -305,6 +305,15 @@ func TestCardSays(t *testing.T) {
 		"code of its own": {func(in *metadata.CardInput) {
 			in.Plan.Loader = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}
 		}, "AutoModel.from_config(config, trust_remote_code=True)", untested},
+		"code of another repo": {func(in *metadata.CardInput) {
+			in.Plan.Loader, in.Plan.Code.Repos = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}, []string{"them/theirs"}
+		}, "# The class is code of \"them/theirs\", not of this repo", "in this folder"},
+		"code of others, in df11": {func(in *metadata.CardInput) {
+			in.Plan.Loader, in.Plan.Code.Repos = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}, []string{"a/b", "c/d"}
+		}, `, trust_remote_code=["a/b", "c/d"])`, "in this folder"},
+		"code that is lacking": {func(in *metadata.CardInput) {
+			in.Plan.Loader, in.Plan.Code.Missing = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}, []string{"m.py"}
+		}, `this repo lacks "m.py"`, "in this folder"},
 		"of another model":  {func(in *metadata.CardInput) { in.Plan.Dropped = []plan.Tensor{{Name: "vae.x"}} }, "## License", decode},
 		"licenses in front": {func(in *metadata.CardInput) { in.Source = frontMatter(t, "license: [mit, apache-2.0]") }, "license:\n  - mit\n  - apache-2.0\n", gated},
 		"licenses in words": {func(in *metadata.CardInput) { in.Source = frontMatter(t, "license: [mit, apache-2.0]") }, "(`mit, apache-2.0`)", gated},

@@ -181,6 +181,42 @@ func (in CardInput) Trust() string {
 	return ""
 }
 
+// TrustOwn is Trust for df11, which wants the names of other repos whose code it is to run.
+func (in CardInput) TrustOwn() string {
+	repos := in.Plan.Code.Repos
+	if !in.Plan.Loader.RemoteCode || len(repos) == 0 {
+		return in.Trust()
+	}
+	if len(repos) == 1 {
+		return ", trust_remote_code=" + quotedList(repos)
+	}
+	return ", trust_remote_code=[" + quotedList(repos) + "]"
+}
+
+// CodeRuns says, in a comment, whose code builds the model. It claims that files are in the repo only
+// if they are.
+func (in CardInput) CodeRuns() string {
+	code := in.Plan.Code
+	switch {
+	case len(code.Repos) > 0:
+		return "The class is code of " + quotedList(code.Repos) + ", not of this repo: trust_remote_code runs the " +
+			"Python files that main there holds today, because no commit pins them. Read them first."
+	case len(code.Missing) > 0:
+		return "The class is code of the model's own, but this repo lacks " + quotedList(code.Missing) + "."
+	}
+	return "The class comes with the model: trust_remote_code=True runs its Python files, which are in this " +
+		"folder. Read them first."
+}
+
+// quotedList lists hostile texts on one line of a fenced block.
+func quotedList(list []string) string {
+	quoted := make([]string, len(list))
+	for i, x := range list {
+		quoted[i] = strconv.QuoteToASCII(x)
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // OnlyTransformers4 reports whether the model doesn't load with transformers 5, or no one has
 // tried.
 func (in CardInput) OnlyTransformers4() bool {

@@ -53,7 +53,10 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(read, model, tensors, dict, units, files, readers, notes), nil
+	code := findCode(read, files, readers.loader, notes)
+	p := assemble(read, model, tensors, dict, units, files, readers, notes)
+	p.Code = code
+	return p, nil
 }
 
 // assemble puts the results of the steps together.
@@ -99,6 +102,7 @@ type Plan struct {
 	// if there is none
 	Entry       string
 	Loader      catalog.Loader      // how to load the model
+	Code        Code                // what the loader runs, if the code is trusted
 	PatternDict catalog.PatternDict // as config.json states it
 	// the caller asked for the entry, although the source doesn't fit it
 	Unlike bool

@@ -342,8 +342,18 @@ func TestOwnCode(t *testing.T) {
 		e := catalog.Find(id)
 		src := synth(t, e, false)
 		src.Config = append([]byte(`{"auto_map": {"AutoModelForCausalLM": "modeling.X"}, `), src.Config[1:]...)
-		if p := mustPlan(t, src, Options{}); p.Loader.RemoteCode != want {
-			t.Errorf("%s: %+v", id, p.Loader)
+		p := mustPlan(t, src, Options{})
+		if p.Loader.RemoteCode != want || slices.Contains(p.Code.Missing, "modeling.py") != want || len(p.Code.Repos) > 0 {
+			t.Errorf("%s: %+v, %+v", id, p.Loader, p.Code)
+		}
+		src.Files = append(slices.Clone(src.Files), File{Path: "modeling.py", Size: 1})
+		if p := mustPlan(t, src, Options{}); len(p.Code.Missing) > 0 {
+			t.Errorf("%s: %v is missing, but it's copied", id, p.Code.Missing)
+		}
+		src.Config = append([]byte(`{"part": {"auto_map": {"AutoModel": ["them/theirs--m.C", null]}}, `), src.Config[1:]...)
+		p = mustPlan(t, src, Options{})
+		if !slices.Equal(p.Code.Repos, []string{"them/theirs"}) || !strings.Contains(strings.Join(p.Warnings, "\n"), "code of them/theirs") {
+			t.Errorf("%s: code of %v, warnings %q", id, p.Code.Repos, p.Warnings)
 		}
 	}
 }

@@ -29,7 +29,7 @@ def load(
     decode: bool = False,
     check: bool = False,
     max_memory: Optional[dict] = None,
-    trust_remote_code: bool = False,
+    trust_remote_code: library.Trust = False,
     model_class: Optional[type] = None,
     revision: Optional[str] = None,
     token: Optional[str] = None,
@@ -42,9 +42,10 @@ def load(
     device is a torch device, by default the first GPU, else the CPU; "auto" spreads the model over
     all GPUs, and over the CPU's memory what they don't hold, within max_memory (as accelerate takes
     it). decode=True makes BF16 weights of it, on any device. check=True hashes the files first,
-    which finds damaged ones. trust_remote_code runs the model's own Python files. model_class
-    overrides the config's class. options go to the class of transformers, such as
-    attn_implementation.
+    which finds damaged ones. trust_remote_code=True runs the model's own Python
+    files; code that its config takes from another repo runs only if trust_remote_code is that repo's
+    name, or a list of such names. model_class overrides the config's class. options go to the class
+    of transformers, such as attn_implementation.
     """
     own = dict(zip(hub.OPTIONS, (revision, token, cache_dir, local_files_only)))
     stored = read(name, subfolder, check, own)

@@ -4,7 +4,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
 
 import torch
 from torch import nn
@@ -13,6 +13,9 @@ from .files import DF11Error, Files, read_object, reading
 from .match import Matched, Missing, computed, match, some
 
 Build = Callable[[], nn.Module]
+
+# Trust is whether to run the model's own code, or the repo, or the repos, whose code to run too.
+Trust = Union[bool, str, list[str]]
 
 
 class Empty(nn.Parameter):
@@ -139,7 +142,7 @@ def is_diffusers(config: dict) -> bool:
 
 
 def builds(
-    folder: Path, trust_remote_code: bool, model_class: Optional[type], options: dict
+    folder: Path, trust_remote_code: Trust, model_class: Optional[type], options: dict
 ) -> list[Build]:
     """Returns how the model of a config may be built, in order: by the class that it names, and by
     others that may fit.
@@ -163,8 +166,39 @@ def builds(
             f"{dtype}: the weights are bfloat16; load them with decode=True, then convert the model"
         )
     if model_class is None:
-        require_known(folder, config, trust_remote_code)
-    return transformers_builds(folder, trust_remote_code, model_class, options)
+        if trust_remote_code:
+            require_named(folder, trust_remote_code)
+        require_known(folder, config, bool(trust_remote_code))
+    return transformers_builds(folder, bool(trust_remote_code), model_class, options)
+
+
+def require_named(folder: Path, trust: Trust) -> None:
+    """Raises an error if trusted code isn't the model's own, but that of a repo that trust doesn't
+    name.
+    """
+    import transformers
+
+    resolved, _ = transformers.PretrainedConfig.get_config_dict(folder)  # of configuration_files
+    repos = others_code(read_object(folder / "config.json")) | others_code(resolved)
+    named = set() if trust is True else {trust} if isinstance(trust, str) else set(trust)
+    if repos - named:
+        raise DF11Error(
+            f"{folder}: the class is code of {some(repos - named)}, not of this model, and no commit "
+            "pins it: read what main there holds, then load with trust_remote_code="
+            + (repr(sorted(repos)) if len(repos) > 1 else repr(*repos))
+        )
+
+
+def others_code(value: object, mapped: bool = False) -> set[str]:
+    """Returns the repos whose code the auto_map of a config names, or that of a part of it."""
+    if isinstance(value, dict):
+        parts = [others_code(v, mapped or k == "auto_map") for k, v in value.items()]
+    elif isinstance(value, (list, tuple)):
+        parts = [others_code(v, mapped) for v in value]
+    else:
+        repo, dashes, _ = value.partition("--") if isinstance(value, str) else ("", "", "")
+        parts = [{repo}] if mapped and dashes else []
+    return set().union(*parts)
 
 
 def require_known(folder: Path, config: dict, trust: bool) -> None:
@@ -176,6 +210,7 @@ def require_known(folder: Path, config: dict, trust: bool) -> None:
     if config.get("model_type") in transformers.CONFIG_MAPPING or "auto_map" in config and trust:
         return
     if "auto_map" in config:
+        require_named(folder, [])
         raise DF11Error(
             f"{folder}: the class comes with the model: read its Python files, then load with "
             "trust_remote_code=True"
