@@ -3,6 +3,7 @@ package python
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,10 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: not a regex that df11-convert can match: %w", pattern,
 			err)
+	}
+	if named := slices.DeleteFunc(re.SubexpNames(), func(s string) bool { return s == "" }); len(named) >
+		len(slices.Compact(slices.Sorted(slices.Values(named)))) {
+		return nil, fmt.Errorf("pattern %q: two groups have the same name", pattern)
 	}
 	if re.MatchString("") {
 		return nil, fmt.Errorf("pattern %q: matches the empty path, which is the whole model",

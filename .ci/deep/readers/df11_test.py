@@ -2,6 +2,7 @@
 
 Usage: df11_test.py DF11_CONVERT SCRATCH. DF11_TEST_DRIVER names the stand-in for the driver of a GPU.
 """
+import contextlib
 import copy
 import hashlib
 import http.server
@@ -30,6 +31,7 @@ import df11
 import tiny
 from df11.files import ARRAYS
 from df11.kernel import Launch
+from df11.patterns import Pattern
 
 PROGRAM, SCRATCH = sys.argv[1:3]
 BASE = pathlib.Path(SCRATCH) / f"df11-test-{transformers.__version__[0]}"
@@ -304,6 +306,26 @@ class Forged(Folder):
         with self.assertRaisesRegex(df11.DF11Error, "you/other isn't in the cache; without HF_HUB_OFFLINE"):
             df11.load("you/other", cache_dir=self.folder.parent)
 
+    def test_patterns(self):
+        """df11 reads the patterns that the program reads, and none can keep it busy."""
+        testdata = pathlib.Path("internal/python/testdata")
+        for text, accepted in json.loads((testdata / "grammar.json").read_text()).items():
+            try:
+                Pattern(text)
+            except ValueError:
+                self.assertFalse(accepted, text)
+            else:
+                self.assertTrue(accepted, text)
+        golden = json.loads((testdata / "pyregex.json").read_text())
+        for case in golden["cases"]:
+            with contextlib.suppress(ValueError):
+                pattern = Pattern(case["pattern"])
+                for s in case.get("strings") or golden["strings"]:
+                    self.assertEqual(pattern.matches(s), s in (case.get("matches") or []), (case["pattern"], s))
+        self.assertFalse(Pattern(".*.*.*.*x").matches("a" * 5000))
+        self.config(lambda c: c["dfloat11_config"]["pattern_dict"].update({r"([a-z]+)+!": ["x"]}))
+        self.says("it could take very long to match")
+
     def test_mistakes(self):
         if not torch.cuda.is_available():
             self.says("device='cuda': PyTorch finds no GPU", device="cuda")
@@ -314,6 +336,15 @@ class Forged(Folder):
         self.says(f"transformers {transformers.__version__} has no llama99: a newer one may")
         self.config(lambda c: c.update(auto_map={"AutoModel": "m.M"}))
         self.says("trust_remote_code=True")
+        self.config(lambda c: c.update(auto_map={"AutoConfig": "a/b--m.C", "AutoModel": "c/d--m.M"}))
+        self.says("['a/b', 'c/d']")
+        self.says("the class is code of c/d, not of this model", trust_remote_code=["a/b"])
+        self.config(lambda c: c.update(auto_map={"AutoModel": "a/b--m.M"}))
+        for trust in (False, True, "c/d"):
+            self.says("trust_remote_code='a/b'", trust_remote_code=trust)
+        (self.folder / "config.4.0.0.json").write_text((self.folder / "config.json").read_text())
+        self.config(lambda c: c.update(auto_map={"AutoModel": "m.M"}, configuration_files=["config.4.0.0.json"]))
+        self.says("trust_remote_code='a/b'", trust_remote_code=True)
         self.config(lambda c: c.pop("dfloat11_config"))
         self.says("this isn't a DF11 model")
 

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 
+from .patterns import Pattern
+
 ARRAYS = (
     "luts",
     "encoded_exponent",
@@ -296,7 +298,10 @@ def headers(file: Path) -> Iterator[Stored]:
         raise DF11Error(f"{file}: {e}") from e
 
 
-def pattern_dict(stated: dict, folder: Path) -> tuple[dict[str, list[str]], bool]:
+Patterns = list[tuple[Pattern, list[str]]]  # with their attributes
+
+
+def pattern_dict(stated: dict, folder: Path) -> tuple[Patterns, bool]:
     """Checks a dfloat11_config and returns its patterns, and whether units may fill parameters of
     other names than weight.
     """
@@ -324,12 +329,13 @@ def pattern_dict(stated: dict, folder: Path) -> tuple[dict[str, list[str]], bool
         for v in patterns.values()
     ):
         raise DF11Error(f"{folder}: dfloat11_config has no pattern_dict of lists of names")
-    for p in patterns:
+    compiled: Patterns = []
+    for p, attributes in patterns.items():
         try:
-            re.compile(p)
-        except re.error as e:
-            raise DF11Error(f"{folder}: the pattern {p!r} is no regular expression: {e}") from e
-    return patterns, bool(extensions)
+            compiled.append((Pattern(p), attributes))
+        except ValueError as e:
+            raise DF11Error(f"{folder}: the pattern {p!r}: {e}") from e
+    return compiled, bool(extensions)
 
 
 def check_case(members: dict, names: Iterable[str], of: str) -> None:
@@ -341,11 +347,11 @@ def check_case(members: dict, names: Iterable[str], of: str) -> None:
             raise DF11Error(f"{of} has {member!r}, which differs from a known name only in case")
 
 
-def unit(path: str, patterns: dict[str, list[str]], tensors: dict[str, Stored]) -> Unit:
+def unit(path: str, patterns: Patterns, tensors: dict[str, Stored]) -> Unit:
     """Takes the arrays of a unit out of tensors, and checks their types and sizes."""
     if not re.fullmatch(r"\w+(\.\w+)*", path):
         raise DF11Error(f"{path!r} isn't the path of a module")
-    matching = [p for p in patterns if re.fullmatch(p, path)]
+    matching = [attributes for p, attributes in patterns if p.matches(path)]
     if len(matching) != 1:
         raise DF11Error(f"{path}: {len(matching)} patterns of the pattern_dict match this unit")
     arrays = {}
@@ -374,4 +380,4 @@ def unit(path: str, patterns: dict[str, list[str]], tensors: dict[str, Stored]) 
     sizes = tuple(end - start for start, end in zip([0, *ends], ends))
     if min(sizes) < 0:
         raise DF11Error(f"{path}.split_positions: {ends[:-1]} don't split {n} weights")
-    return Unit(path, arrays["luts"].file, tuple(patterns[matching[0]]), arrays, sizes)
+    return Unit(path, arrays["luts"].file, tuple(matching[0]), arrays, sizes)
