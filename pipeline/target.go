@@ -73,6 +73,10 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 		if err != nil {
 			return nil, err
 		}
+		if strings.EqualFold(o.Repo, me) {
+			return nil, hint.On(usage.Errorf("--repo-id %s: that's the name of your account, and names no repo",
+				o.Repo), hint.AccountName.With("repo", FullRepo(me, ResultName(model)), "same", FullRepo(me, me)))
+		}
 		push.Repo = FullRepo(me, push.Repo)
 	}
 	if names.CheckNewRepo(push.Repo) != nil && o.Repo == "" {

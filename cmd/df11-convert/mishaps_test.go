@@ -77,6 +77,7 @@ var mishaps = []mishap{
 	{cause: hint.Unauthorized, kind: pipeline.ErrUnauthorized, args: "org/model --push", before: func(h *helped) { h.Setenv("HF_TOKEN", "") },
 		step: "set HF_TOKEN", follow: func(h *helped) { h.Setenv("HF_TOKEN", "hf_right") }},
 	{cause: hint.Namespace, kind: pipeline.ErrForbidden, args: "org/model --push --repo-id acme/x", step: "choose your own namespace with --repo-id", then: "org/model --push --repo-id tester/x"},
+	{cause: hint.AccountName, kind: pipeline.ErrUsage, args: "org/model --push --repo-id tester", step: "write the whole ID, such as tester/model-DF11", then: "org/model --push --repo-id tester/model-DF11"},
 	{cause: hint.ReadToken, kind: pipeline.ErrForbidden, args: "org/model --push", before: func(h *helped) { h.Setenv("HF_TOKEN", "hf_read") },
 		step: "make a token for writing", follow: func(h *helped) { h.Setenv("HF_TOKEN", "hf_right") }},
 	{cause: hint.GatedToken, kind: pipeline.ErrGated, args: "plan acme/gated", before: func(h *helped) {

@@ -206,12 +206,13 @@ func (u *ui) failure(err error) *failure {
 	return f
 }
 
-// saved says how much of an interrupted run is kept.
+// saved says how much of an interrupted run is kept, as far as the run has looked: what earlier runs
+// saved counts only then.
 func (u *ui) saved() string {
 	files := count(int(u.files), "weight file")
 	switch {
 	case u.finished == 0:
-		return "nothing is saved yet"
+		return "this run has saved nothing"
 	case !u.uploads && u.finished < u.files:
 		return fmt.Sprintf("%d of %s saved in the folder", u.finished, files)
 	case !u.uploads:

@@ -299,8 +299,9 @@ var (
 		"{endpoint}/settings/tokens, or use another token")
 	Namespace = row("Namespace", "choose your own namespace with --repo-id, or ask an admin of the "+
 		"organization for the role write")
-	ReadToken = row("ReadToken", "make a token for writing at {endpoint}/settings/tokens, and set HF_TOKEN to it")
-	Publisher = row("Publisher", "allow the job id-token: write (GitHub), or set HF_OIDC_ID_TOKEN to an "+
+	AccountName = row("AccountName", "write the whole ID, such as {repo}, or {same} if you mean that")
+	ReadToken   = row("ReadToken", "make a token for writing at {endpoint}/settings/tokens, and set HF_TOKEN to it")
+	Publisher   = row("Publisher", "allow the job id-token: write (GitHub), or set HF_OIDC_ID_TOKEN to an "+
 		"identity for this hub, and add this workflow to the trusted publishers of the repo or user in "+
 		"HF_OIDC_RESOURCE. Or unset HF_OIDC_RESOURCE and set HF_TOKEN")
 	Quota = row("Quota", "free or buy storage at {endpoint}/settings/billing, or choose another target "+

@@ -30,6 +30,8 @@ func (v Visibility) String() string {
 			v.Why
 	case v.Open:
 		return "may be public: " + v.Why
+	case v.Stays:
+		return "is private already, as it should be: " + v.Why
 	case v.Asked:
 		return "is to be private: " + v.Why
 	}
