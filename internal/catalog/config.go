@@ -87,12 +87,14 @@ func (c *Config) Number(keys ...string) int {
 	return -1
 }
 
-// isTrue reports whether Python takes a member for true: a switch that is on, or a number that is
-// neither 0 nor null. known is false if the config lacks it, because a class may have any default.
+// isTrue reports whether Python takes a member for true: a switch that is on, a number other than 0,
+// or a text or list that isn't empty. known is false if the config lacks it, because a class may have
+// any default.
 func (c *Config) isTrue(key string) (known, is bool) {
 	for _, of := range []Members{c.Text, c.Raw} {
 		if v, ok := of[key]; ok {
-			return true, Decode[bool](v) || Decode[float64](v) != 0
+			return true, Decode[bool](v) || Decode[float64](v) != 0 || Decode[string](v) != "" ||
+				len(Decode[[]json.RawMessage](v)) > 0
 		}
 	}
 	return false, false

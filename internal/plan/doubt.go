@@ -59,7 +59,7 @@ func doubt(o *output, t *catalog.Tried) string {
 	}
 	for _, x := range o.plain() {
 		if !cfg.IsExtraLayer(catalog.Parent(x.Name)) && !t.Loads(x.Name, cfg) {
-			return "the class loads no tensor of the name " + x.Name
+			return "the tiny models that we tried with such a config have no tensor of the name " + x.Name
 		}
 	}
 	return ""

@@ -245,6 +245,90 @@ func TestLoadsSaysWhatWasTried(t *testing.T) {
 	}
 }
 
+// TestSwitchedNames checks diffusers' classes that have some tensors only with a switch of the config:
+// with the switch, such a model is a "yes"; without it, it's untested, and no reader says more than
+// that no tried model had the tensor.
+func TestSwitchedNames(t *testing.T) {
+	t.Parallel()
+	turned := map[string]bool{}
+	for _, e := range catalog.All() {
+		if e.LikeOnly || e.Refuse != nil || e.Layout != catalog.Diffusers {
+			continue
+		}
+		src := synth(t, e, false)
+		src = loadable(t, src, mustPlan(t, src, Options{}))
+		if mustPlan(t, src, Options{}).Readers[0].Loads != Loads {
+			continue
+		}
+		for member, tensors := range switchesOf(e) {
+			extra := withTensors(src, tensors)
+			for _, r := range mustPlan(t, extra, Options{}).Readers {
+				if r.Name != ComfyReader && (r.Loads != Untested || !strings.Contains(r.Why, "tiny models that we tried with such a config have no tensor of the name ")) {
+					t.Errorf("%s without %s: %+v", e.ID, member, r)
+				}
+			}
+			extra.Config = append([]byte("{"+member+", "), extra.Config[1:]...)
+			for _, r := range mustPlan(t, extra, Options{}).Readers {
+				if r.Name != ComfyReader && r.Loads != Loads {
+					t.Errorf("%s with %s and %v: %+v", e.ID, member, tensors, r)
+				}
+			}
+			turned[e.Match.ClassName[0]+" "+member] = true
+		}
+	}
+	for _, want := range []string{
+		`FluxTransformer2DModel "guidance_embeds": true`, `SD3Transformer2DModel "qk_norm": "on"`,
+		`WanTransformer3DModel "image_dim": 8`, `WanTransformer3DModel "added_kv_proj_dim": 8`,
+	} {
+		if !turned[want] {
+			t.Errorf("not tried: %s", want)
+		}
+	}
+}
+
+// switchesOf returns the uncompressed tensors that an entry's class has only with a member of the
+// config, by that member.
+func switchesOf(e *catalog.Entry) map[string][]string {
+	switches := map[string][]string{}
+	for _, row := range catalog.AllTried() {
+		for _, word := range row.Names() {
+			name, member, ok := strings.Cut(word, "?")
+			if row.Class != e.Match.ClassName[0] || !ok || slices.ContainsFunc(e.PatternDict, func(p catalog.Pattern) bool {
+				return slices.ContainsFunc(p.Attrs, func(attr string) bool {
+					return strings.HasSuffix(strings.ReplaceAll(name, "#", "0"), "."+attr+".weight")
+				})
+			}) {
+				continue
+			}
+			key, isNot := strings.CutPrefix(member, "!")
+			value := fmt.Sprint(!isNot)
+			switch {
+			case key == "qk_norm":
+				value = `"on"`
+			case strings.HasSuffix(key, "_dim") || strings.HasSuffix(key, "_len"):
+				value = "8"
+			case strings.HasSuffix(key, "_layers"):
+				value = "[0]"
+			}
+			member = fmt.Sprintf("%q: %s", key, value)
+			switches[member] = append(switches[member], strings.ReplaceAll(name, "#", "0"))
+		}
+	}
+	return switches
+}
+
+// withTensors adds vectors to a source.
+func withTensors(src Source, names []string) Source {
+	h := *src.Weights[0].Header
+	h.Tensors = slices.Clone(h.Tensors)
+	for _, name := range names {
+		begin := h.Tensors[len(h.Tensors)-1].End
+		h.Tensors = append(h.Tensors, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: []int64{8}, Begin: begin, End: begin + 16})
+	}
+	src.Weights = []WeightFile{{File: src.Weights[0].File, Header: &h}}
+	return src
+}
+
 // manyNumbers are more than a real config has.
 func manyNumbers() string {
 	var b strings.Builder

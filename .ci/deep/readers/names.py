@@ -7,6 +7,7 @@ names that another version of a library has added. Without classes, all lines ar
 Besides those of TRIED there are lines for the same models with another head, one that is never compressed.
 """
 import contextlib
+import inspect
 import os
 import pathlib
 import re
@@ -61,9 +62,7 @@ def names_of(row):
     if cls is None:
         return set()
     if issubclass(cls, diffusers.DiffusionPipeline):
-        if row[0] in tiny.PARTS:
-            return keys(lambda: getattr(diffusers, row[0])(**tiny.PARTS[row[0]][0]))
-        return keys(lambda: getattr(diffusers, row[0])())
+        return names_of_part(row[0])
     model_type, _, fused = row[1].partition("+")
     small = tiny.config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class, bool(fused))
     if not isinstance(small, cls.config_class):
@@ -76,6 +75,28 @@ def names_of(row):
         literal = re.sub(r"\\(.)", r"\1", re.match(r"\^?((?:[\w]|\\\.)*)", pattern)[1])
         if pattern.startswith("^") and literal:
             out.add(numberless(literal) + "*")
+    return out
+
+
+def names_of_part(name):
+    """The names that tiny models of a class of diffusers load, with each switch that is off, or all of tiny.SWITCHES."""
+    cls, small = getattr(diffusers, name), tiny.part_config(name)
+
+    def build(turned):
+        return keys(lambda: cls(**small | turned))
+    plain = build({})
+    out = set(plain)
+    defaults = {key: p.default for key, p in inspect.signature(cls.__init__).parameters.items()}
+    for key, value in (defaults | small).items():
+        if isinstance(value, bool):
+            out |= {f"{x}{'?!' if value else '?'}{key}" for x in build({key: not value}) - plain}
+    turned = tiny.SWITCHES[name][0] if name in tiny.SWITCHES else {}
+    full = build(turned)
+    alone = {key: build({key: v}) for key, v in turned.items()}
+    needs = {key: full - build({k: v for k, v in turned.items() if k != key}) for key in turned}
+    for x in full - plain:  # each switch that suffices; else, of those that it needs, the one that fewest others need
+        one = [min((key for key in turned if x in needs[key]), key=lambda key: len(needs[key]), default=None)]
+        out |= {f"{x}?{key}" for key in [key for key in turned if x in alone[key]] or one}
     return out
 
 

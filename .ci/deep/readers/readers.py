@@ -259,15 +259,15 @@ def flip(target):
     file.write_bytes(data)
 
 
-def attempt(program, base, row, tied):
+def attempt(program, base, row, **variant):
     """Makes a source unless it exists, converts it, and checks what the card's code loads. Returns a note."""
-    source, cls = base / "model", tiny.real_class(row[0])
+    source, cls = base / "model", tiny.real_class(row[0], variant.get("switched", False))
     with untried():
         if cls is None:
             raise AttributeError("no such class")
         if not source.exists():
             torch.manual_seed(1)
-            tiny.save(source, *row[:2], tied)
+            tiny.save(source, *row[:2], **variant)
         if tiny.fuses(source) != row[1].endswith("+fused"):
             raise ValueError(f"its experts are {'fused' if tiny.fuses(source) else 'separate'}")
     # the official loader can't hold fused experts, so they stay BF16 in a result that is for it
@@ -309,32 +309,37 @@ def outermost(paths):
 
 
 def variants(row):
-    """The ways in which a class is saved: with tied embeddings or without, where it knows both."""
+    """The ways in which a class is saved, by name: with tied embeddings or without, where it knows both, and with switches turned."""
+    if row[0] in tiny.SWITCHES:
+        return {"as it is": {}, "switched": dict(switched=True)}
     if row[1].startswith("-") or not re.search("ForCausalLM$|ConditionalGeneration$|ForMaskedLM$|MTModel$", row[0]):
-        return [None]
-    return [False, True]
+        return {"as it is": {}}
+    return {"untied": dict(tied=False), "tied": dict(tied=True)}
 
 
 def run(program, base, row, log):
     """Checks the variants of a row that one version has saved; returns what came of them in the words of tried.txt."""
     results = {}
-    for tied in variants(row):
-        name = {None: "as it is", False: "untied", True: "tied"}[tied]
+    for name, variant in variants(row).items():
         if base.parent.name != str(MAJOR) and not (base / name / "model").exists():
             continue
         began = time.monotonic()
         try:
-            note = attempt(program, base / name, row, tied)
+            note = attempt(program, base / name, row, **variant)
             results[name] = "equal"
         except (Untried, Refused) as e:
             note = f"{type(e).__name__}: {e}"
+            if name == "switched" and results:  # else its names would count as loaded
+                results[name] = "no"
         except Exception as e:
             note = f"{type(e).__name__}: {str(e)[:300]}"
             results[name] = "no"
             print(traceback.format_exc(), file=sys.stderr)
         log(f"{row[0]} {row[1]}, {name}, saved by {base.parent.name}: {time.monotonic() - began:.1f} s, {results.get(name, '-')}: {note}")
     equal = [name for name, result in results.items() if result == "equal"]
-    return "-" if not results else "no" if not equal else "equal" if len(equal) == len(results) else equal[0]
+    if results and len(equal) == len(results):
+        return "equal"
+    return "-" if not results else equal[0] if equal and "tied" in results else "no"
 
 
 def main(program, tried, scratch, *args):

@@ -126,16 +126,29 @@ def clip_tokenizer(scratch):
     return transformers.CLIPTokenizer(str(scratch / "vocab.json"), str(scratch / "merges.txt"), model_max_length=16)
 
 
-def real_class(name):
+def real_class(name, switched=False):
     """The class that is saved under a name: a pipeline for a class of diffusers, if this version has it; else None."""
     name = name.partition("=")[2] or name
     if name in PARTS or name in PIPELINES:
-        return PIPELINES.get(name, (OnePart,))[0] if hasattr(diffusers, name) else None
+        if not hasattr(diffusers, name):
+            return None
+        return PIPELINES[name][0] if in_pipeline(name, switched) else OnePart
     return getattr(transformers, name, None)
 
 
-def save(path, name, model_type, tied=None):
-    """Saves a tiny model of a class, with a tokenizer or as a pipeline.
+def in_pipeline(name, switched):
+    """Whether a class of diffusers is tried in a whole pipeline: with switches turned only if PARTS has no step for it."""
+    return name in PIPELINES and not (switched and name in PARTS)
+
+
+def part_config(name, switched=False):
+    """The config of a tiny model of a class of diffusers."""
+    config = PARTS[name][0] if name in PARTS else PIPELINES[name][2]
+    return config | SWITCHES[name][0] if switched else config
+
+
+def save(path, name, model_type, tied=None, switched=False):
+    """Saves a tiny model of a class, with a tokenizer or as a pipeline; switched turns on what SWITCHES says of the class.
 
     The type is that of one of the configs with which the class goes. "CausalLM=Model" is a Model that is stated to be a CausalLM.
     """
@@ -143,7 +156,11 @@ def save(path, name, model_type, tied=None):
     model_type, _, fused = model_type.partition("+")
     cls = real_class(name)
     if issubclass(cls, diffusers.DiffusionPipeline):
-        PIPELINES[name][1](path) if name in PIPELINES else one_part(path, name)
+        transformer = getattr(diffusers, name)(**part_config(name, switched))
+        if in_pipeline(name, switched):
+            PIPELINES[name][1](path, transformer)
+        else:
+            OnePart(fill(transformer)).save_pretrained(path)
         return
     small = config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class, bool(fused))
     if not isinstance(small, cls.config_class):  # "roberta" under XLMRobertaModel
@@ -227,10 +244,6 @@ class OnePart(diffusers.DiffusionPipeline):
 diffusers.OnePart = OnePart
 
 
-def one_part(path, name):
-    OnePart(fill(getattr(diffusers, name)(**PARTS[name][0]))).save_pretrained(path)
-
-
 def clip(cls):
     """A text encoder of CLIP."""
     return cls(transformers.CLIPTextConfig(
@@ -263,37 +276,31 @@ def image_vae():
     return diffusers.AutoencoderKL(latent_channels=4, block_out_channels=(8,), norm_num_groups=4, layers_per_block=1)
 
 
-def flux(path):
+def flux(path, transformer):
     path.mkdir(parents=True)
     return pipeline(
         path, diffusers.FluxPipeline, diffusers.FlowMatchEulerDiscreteScheduler(), vae=image_vae(),
         text_encoder=clip(transformers.CLIPTextModel), tokenizer=clip_tokenizer(path.parent),
         text_encoder_2=t5(transformers.T5EncoderModel, transformers.T5Config), tokenizer_2=t5_tokenizer(),
-        transformer=diffusers.FluxTransformer2DModel(
-            in_channels=16, num_layers=2, num_single_layers=2, attention_head_dim=16, num_attention_heads=4, joint_attention_dim=32,
-            pooled_projection_dim=32, axes_dims_rope=(4, 6, 6), guidance_embeds=True))
+        transformer=transformer)
 
 
-def sd3(path):
+def sd3(path, transformer):
     path.mkdir(parents=True)
     return pipeline(
         path, diffusers.StableDiffusion3Pipeline, diffusers.FlowMatchEulerDiscreteScheduler(), vae=image_vae(),
         text_encoder=clip(transformers.CLIPTextModelWithProjection), tokenizer=clip_tokenizer(path.parent),
         text_encoder_2=clip(transformers.CLIPTextModelWithProjection), tokenizer_2=clip_tokenizer(path.parent),
         text_encoder_3=t5(transformers.T5EncoderModel, transformers.T5Config, 64), tokenizer_3=t5_tokenizer(),
-        transformer=diffusers.SD3Transformer2DModel(
-            sample_size=16, in_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=4, joint_attention_dim=64,
-            caption_projection_dim=64, pooled_projection_dim=64, out_channels=4, pos_embed_max_size=64,
-            dual_attention_layers=(0,), qk_norm="rms_norm"))
+        transformer=transformer)
 
 
-def wan(path):
+def wan(path, transformer):
     return pipeline(
         path, diffusers.WanPipeline, diffusers.FlowMatchEulerDiscreteScheduler(shift=3.0),
         vae=diffusers.AutoencoderKLWan(base_dim=4, z_dim=16, dim_mult=[1, 1, 1, 1], num_res_blocks=1),
         text_encoder=t5(transformers.UMT5EncoderModel, transformers.UMT5Config), tokenizer=t5_tokenizer(),
-        transformer=diffusers.WanTransformer3DModel(
-            num_attention_heads=4, attention_head_dim=16, text_dim=32, freq_dim=16, ffn_dim=96, num_layers=2))
+        transformer=transformer)
 
 
 def sample(pipe):
@@ -312,7 +319,11 @@ def denoise(part):
         if isinstance(v, Noise):
             return torch.randn(v, generator=g).to(torch.bfloat16)
         return [value(x) for x in v] if isinstance(v, list) else v
-    return part(**{name: value(v) for name, v in PARTS[type(part).__name__][1].items()}, return_dict=False)
+    name = type(part).__name__
+    turned, besides = SWITCHES.get(name, ({}, {}))
+    switched = all(str(part.config[key]) == str(v) for key, v in turned.items())
+    step = PARTS[name][1] | (besides if switched else {})
+    return part(**{name: value(v) for name, v in step.items()}, return_dict=False)
 
 
 class Noise(tuple):
@@ -327,12 +338,6 @@ def ones(*shape):
     return torch.ones(shape)
 
 
-# Classes of diffusers that are tried in a whole pipeline.
-PIPELINES = {
-    "FluxTransformer2DModel": (diffusers.FluxPipeline, flux), "SD3Transformer2DModel": (diffusers.StableDiffusion3Pipeline, sd3),
-    "WanTransformer3DModel": (diffusers.WanPipeline, wan),
-}
-
 HEADS = dict(num_attention_heads=4, attention_head_dim=16, num_layers=2)
 SINGLE = HEADS | dict(num_single_layers=2)
 VIDEO = dict(hidden_states=noise(1, 16, 1, 8, 8), timestep=torch.tensor([5]), encoder_hidden_states=noise(1, 4, 32))
@@ -340,8 +345,42 @@ WAN = HEADS | dict(in_channels=16, out_channels=16, text_dim=32, freq_dim=16, ff
 STEP = dict(timestep=torch.tensor([0.5]), img_ids=torch.zeros(16, 3), txt_ids=torch.zeros(4, 3))
 MASK = dict(encoder_attention_mask=ones(1, 4).bool())
 
-# The others: config, and what one step takes.
+# Classes of diffusers that are tried in a whole pipeline: its class, what saves it, and the config of its transformer.
+PIPELINES = {
+    "FluxTransformer2DModel": (
+        diffusers.FluxPipeline, flux,
+        SINGLE | dict(in_channels=16, joint_attention_dim=32, pooled_projection_dim=32, axes_dims_rope=(4, 6, 6))),
+    "SD3Transformer2DModel": (
+        diffusers.StableDiffusion3Pipeline, sd3,
+        HEADS | dict(sample_size=16, in_channels=4, num_layers=3, joint_attention_dim=64, caption_projection_dim=64,
+                     pooled_projection_dim=64, out_channels=4, pos_embed_max_size=64)),
+    "WanTransformer3DModel": (diffusers.WanPipeline, wan, WAN),
+}
+
+# What models of a class turn on that tiny ones of it leave off, and what one step takes besides. Each class is tried both ways.
+IMAGE = (dict(image_dim=24, added_kv_proj_dim=64, pos_embed_seq_len=10), dict(encoder_hidden_states_image=noise(2, 5, 24)))
+SWITCHES = {
+    "FluxTransformer2DModel": (dict(guidance_embeds=True), {}),
+    "SD3Transformer2DModel": (dict(qk_norm="rms_norm", dual_attention_layers=(0,)), {}),
+    "WanTransformer3DModel": IMAGE, "SkyReelsV2Transformer3DModel": IMAGE,
+    "QwenImageTransformer2DModel": (dict(use_additional_t_cond=True), dict(additional_t_cond=torch.zeros(1).long())),
+    "SanaTransformer2DModel": (dict(guidance_embeds=True, qk_norm="rms_norm_across_heads"), dict(guidance=ones(1))),
+    "CogVideoXTransformer3DModel": (dict(ofs_embed_dim=16), dict(ofs=torch.tensor([2.0]))),
+    "HunyuanImageTransformer2DModel": (
+        dict(guidance_embeds=True, text_embed_2_dim=24),
+        dict(guidance=ones(1), encoder_hidden_states_2=noise(1, 3, 24), encoder_attention_mask_2=ones(1, 3).bool())),
+    "PixArtTransformer2DModel": (
+        dict(use_additional_conditions=True, attention_head_dim=24, cross_attention_dim=96),  # the width must be a multiple of 3
+        dict(added_cond_kwargs=dict(resolution=ones(1, 2), aspect_ratio=ones(1, 1)))),
+    "BriaFiboTransformer2DModel": (dict(guidance_embeds=True), dict(guidance=ones(1))),
+    "LTX2VideoTransformer3DModel": (
+        dict(gated_attn=True, cross_attn_mod=True, audio_gated_attn=True, audio_cross_attn_mod=True),
+        dict(sigma=torch.tensor([0.5]), audio_sigma=torch.tensor([0.5]))),
+}
+
+# Those that are tried alone, and with switches turned also of PIPELINES: config, and what one step takes.
 PARTS = {
+    "WanTransformer3DModel": (WAN, VIDEO),
     "NucleusMoEImageTransformer2DModel": (
         HEADS | dict(in_channels=16, out_channels=4, num_layers=6, joint_attention_dim=32, axes_dims_rope=(4, 6, 6), num_experts=4,
                      moe_intermediate_dim=32, capacity_factors=2.0),
