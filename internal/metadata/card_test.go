@@ -295,13 +295,19 @@ func TestCardSays(t *testing.T) {
 	}{
 		"loads nowhere":    {read(plan.Refuses), "**Does not load in dfloat11", "DFloat11Model"},
 		"loaded by no one": {read(plan.Untested), untested, gated},
-		"gated":            {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
-		"all compressed":   {func(in *metadata.CardInput) { in.Plan.Loader.Via = "AutoModelForCausalLM" }, "type(model).device = ", untested},
-		"transformers 5":   {func(in *metadata.CardInput) { in.Plan.Loader = catalog.Loader{Transformers: ">=5"} }, "initialization", "<5"},
-		"a video":          {pipe("WanPipeline", "WanTransformer3DModel"), "pipe.enable_model_cpu_offload()", picture},
-		"an edited one":    {pipe("QwenImageEditPipeline", "QwenImageTransformer2DModel"), "pipe.enable_model_cpu_offload()", picture},
-		"from a release":   {func(in *metadata.CardInput) { in.Manifest.Tool.Version = "1.2.3" }, "uvx " + decode, "\n" + decode},
-		"from a build":     {func(in *metadata.CardInput) { in.Manifest.Tool.Version = "1.2.4-0.2026" }, decode, "uvx"},
+		"one untested": {func(in *metadata.CardInput) {
+			in.Plan.Readers = []plan.Reader{{Name: "dfloat11", Loads: plan.Untested, Why: "no one tried"}, {Name: "df11", Loads: plan.Loads}}
+		}, "dfloat11</summary>\n\n**Untested**: no one tried.\n\n```sh", "Other loaders"},
+		"ours untested": {func(in *metadata.CardInput) {
+			in.Plan.Readers = []plan.Reader{{Name: "dfloat11", Loads: plan.Loads}, {Name: "df11", Loads: plan.Untested, Why: "no one tried"}}
+		}, "```\n\n**Untested**: no one tried. On an NVIDIA GPU", "Other loaders"},
+		"gated":          {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
+		"all compressed": {func(in *metadata.CardInput) { in.Plan.Loader.Via = "AutoModelForCausalLM" }, "type(model).device = ", untested},
+		"transformers 5": {func(in *metadata.CardInput) { in.Plan.Loader = catalog.Loader{Transformers: ">=5"} }, "initialization", "<5"},
+		"a video":        {pipe("WanPipeline", "WanTransformer3DModel"), "pipe.enable_model_cpu_offload()", picture},
+		"an edited one":  {pipe("QwenImageEditPipeline", "QwenImageTransformer2DModel"), "pipe.enable_model_cpu_offload()", picture},
+		"from a release": {func(in *metadata.CardInput) { in.Manifest.Tool.Version = "1.2.3" }, "uvx " + decode, "\n" + decode},
+		"from a build":   {func(in *metadata.CardInput) { in.Manifest.Tool.Version = "1.2.4-0.2026" }, decode, "uvx"},
 		"code of its own": {func(in *metadata.CardInput) {
 			in.Plan.Loader = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}
 		}, "AutoModel.from_config(config, trust_remote_code=True)", untested},

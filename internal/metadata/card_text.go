@@ -290,10 +290,21 @@ func (in CardInput) LoadsInPython() []plan.Reader {
 	return filter(in.Readers(plan.Loads), func(r plan.Reader) bool { return r.Name != plan.ComfyReader })
 }
 
-// OthersUntested returns the readers that no one has tried, besides our own, whose code the card
-// shows.
+// Doubt returns why a reader is untested, if another one isn't. If all are, the card begins with it.
+func (in CardInput) Doubt(name string) string {
+	for _, r := range in.Readers(plan.Untested) {
+		if r.Name == name && !in.Untested() {
+			return r.Why
+		}
+	}
+	return ""
+}
+
+// OthersUntested returns the readers that no one has tried, besides those whose code the card shows.
 func (in CardInput) OthersUntested() []plan.Reader {
-	return filter(in.Readers(plan.Untested), func(r plan.Reader) bool { return r.Name != plan.OwnReader })
+	return filter(in.Readers(plan.Untested), func(r plan.Reader) bool {
+		return r.Name != plan.OwnReader && (r.Name != plan.OfficialReader || !in.HasOfficial())
+	})
 }
 
 // Origin returns a phrase that says where the list of compressed modules comes from.
