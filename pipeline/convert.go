@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -128,13 +130,31 @@ func noteOf(p *plan.Plan) string { return strings.Trim(p.NoLoader()+"; "+p.Stays
 func (s *session) openWhole(ctx context.Context, opt *Options, source string) (*opened, error) {
 	src, err := s.open(ctx, source, opt.Recipe, opt.OnHub)
 	if err != nil {
-		return nil, err
+		return nil, s.publishHint(ctx, err, opt, source)
 	}
 	if err := s.checkSamples(ctx, src); err != nil {
 		src.Close()
 		return nil, err
 	}
 	return src, nil
+}
+
+// publishHint says how to publish a folder with a DF11 model, if that's what the user tried.
+func (s *session) publishHint(ctx context.Context, err error, opt *Options, source string) error {
+	refused, _ := errors.AsType[*plan.RefusedError](err)
+	if refused == nil || refused.Next != plan.IsDF11 || !opt.Push || opt.OnHub || !model.Exists(source) {
+		return err
+	}
+	d, openErr := s.openDF11(ctx, source)
+	if openErr != nil {
+		return err
+	}
+	defer d.Close()
+	h := hint.PublishFile
+	if catalog.Layout(d.Layout()).Family() != catalog.ComfyUI && d.Manifest != nil {
+		h = hint.PublishDF11.With("layout", d.Layout())
+	}
+	return hint.On(err, h.With("folder", human.ShellWord(source)))
 }
 
 func (s *session) checkSamples(ctx context.Context, src *opened) error {
@@ -249,7 +269,7 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 	case o.Original != "" && !src.model.Local:
 		return hint.On(usage.Errorf("--original %s: the source is %s itself", o.Original,
 			src.model.ID), hint.OriginalIsSource)
-	case o.Original == "" && src.model.Local && o.Push:
+	case o.Original == "" && src.model.Local && o.Push && src.named == "":
 		s.say("%s", Unproved)
 	}
 	// what isn't published needn't be fetched twice: the conversion hashes these files, too
@@ -260,10 +280,25 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 			return err
 		}
 	}
-	if o.Original == "" {
+	switch {
+	case o.Original != "":
+		return s.proveOriginal(ctx, o, src, o.Original)
+	case src.named == "" || !o.Push || !src.model.Local:
 		return nil
 	}
-	repo, revision, _ := strings.Cut(o.Original, "@")
+	err := s.proveOriginal(ctx, o, src, src.named)
+	isOther := oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrGated, hub.ErrUnauthorized, hub.ErrForbidden)
+	if wraps[*model.NotOriginalError](err) || isOther(err) {
+		s.Log.Warn(fmt.Sprintf("the manifest names %s as the original, but the card doesn't: %v", src.named, err))
+		s.say("%s", Unproved)
+		return nil
+	}
+	return err
+}
+
+// proveOriginal compares a local source with a repo, org/name or org/name@revision.
+func (s *session) proveOriginal(ctx context.Context, o *Options, src *opened, original string) error {
+	repo, revision, _ := strings.Cut(original, "@")
 	c, err := s.client("source")
 	if err != nil {
 		return err

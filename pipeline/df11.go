@@ -104,22 +104,20 @@ func unfinished(folder string) error {
 // and so is any org/name after --against, even if a folder has that name.
 func (s *session) openOriginal(ctx context.Context, d *model.DF11, against string,
 	recipe Recipe) (*opened, error) {
-	spec, open := against, func(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
-		return s.openArranged(ctx, spec, opt)
-	}
+	spec, onHub := against, true
 	switch {
 	case spec == "":
 		repo, commit := d.Original()
 		if repo == "" {
 			return nil, noOriginal(d)
 		}
-		if spec, open = repo, s.openRepo; commit != "" {
+		if spec = repo; commit != "" {
 			spec += "@" + commit
 		}
 		s.say("the original is %s", spec)
 	case address.OnHub(spec):
-		open = s.openRepo
 	default:
+		onHub = false
 		if err := refuseOwn(d, spec); err != nil {
 			return nil, err
 		}
@@ -131,7 +129,7 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	var o *opened
 	var refused error
 	for _, opt = range back.OriginalOptions(d, opt) {
-		if o, err = open(ctx, spec, opt); !wraps[*plan.RefusedError](err) {
+		if o, err = s.openArranged(ctx, spec, opt, onHub); !wraps[*plan.RefusedError](err) {
 			break
 		}
 		refused = cmp.Or(refused, err)
@@ -143,6 +141,9 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 		}
 		return nil, err
 	}
+	if o.model.From != nil {
+		opt.Component = "" // that choice is made
+	}
 	if err := o.planAs(ctx, d, opt); err != nil {
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
@@ -150,7 +151,7 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 		return o, nil
 	}
 	for _, opt.Component = range plan.Twins(&o.model.Listing) {
-		twin, err := open(ctx, spec, opt)
+		twin, err := s.openArranged(ctx, spec, opt, onHub)
 		if err != nil {
 			return o, nil //nolint:nilerr // the first one will do
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
@@ -28,7 +29,7 @@ func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Optio
 	if opt.Layout == catalog.ComfyUI {
 		from.Layout = catalog.Diffusers
 	}
-	o, err := s.openRestored(ctx, spec, from, refused)
+	o, err := s.openRestored(ctx, spec, from, opt.Layout, refused)
 	isDF11 := o != nil || err != nil
 	if !isDF11 && opt.Layout == catalog.ComfyUI && opt.WeightFile == "" {
 		if o, err = s.openSource(ctx, spec, from, onHub); err != nil {
@@ -42,12 +43,27 @@ func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Optio
 		return o, nil
 	}
 	class := o.model.Class()
-	if o, err = s.arrange(ctx, o, spec, opt); o != nil || err != nil || !isDF11 {
+	here := o.isHere()
+	switch o, err = s.arrange(ctx, o, spec, opt); {
+	case o != nil && !here:
+		return nil, errors.Join(catalog.Refuse(downloadHint(spec, opt.Layout), "%s: %v", spec,
+			model.ErrRemoteWeights), o.Close())
+	case o != nil || err != nil || !isDF11:
 		return o, err
 	}
 	return nil, catalog.Refuse(hint.NotArranged,
 		"%s: it isn't known how ComfyUI's files arrange the tensors of %s", spec,
 		cmp.Or(class, "a model without _class_name"))
+}
+
+// isHere reports whether all weights are on this machine.
+func (o *opened) isHere() bool {
+	for i := range o.model.Listing.Weights {
+		if o.source.Local(i) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // needsArranging reports whether a file that would become ComfyUI's has a name of diffusers.
@@ -56,17 +72,20 @@ func needsArranging(o *opened, opt plan.Options) bool {
 		o.model.Family() == catalog.Diffusers
 }
 
-// openArranged opens a local original of a DF11 model, also if that is ComfyUI's file and the
-// original is in diffusers' layout.
-func (s *session) openArranged(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
-	o, err := s.openSource(ctx, spec, opt, false)
+// openArranged opens the original of a DF11 model, also if that is ComfyUI's file and the original is
+// in diffusers' layout.
+func (s *session) openArranged(ctx context.Context, spec string, opt plan.Options,
+	onHub bool) (*opened, error) {
+	o, err := s.openSource(ctx, spec, opt, onHub)
 	if opt.Layout != catalog.ComfyUI || err != nil && !wraps[*plan.RefusedError](err) ||
-		err == nil && !needsArranging(o, opt) {
+		err == nil && o.model.Family() != catalog.Diffusers {
 		return o, err
 	}
 	from := opt
-	from.Layout, from.WeightFile = catalog.Diffusers, ""
-	other, otherErr := s.openSource(ctx, spec, from, false)
+	if from.Layout = catalog.Diffusers; reader.FamilyOf(opt.WeightFile) != catalog.Diffusers {
+		from.WeightFile = ""
+	}
+	other, otherErr := s.openSource(ctx, spec, from, onHub)
 	if otherErr == nil {
 		other, otherErr = s.arrange(ctx, other, spec, opt)
 	}
@@ -89,24 +108,26 @@ func (s *session) arrange(ctx context.Context, o *opened, spec string,
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
+	if !o.model.Local {
+		folder = ""
+	}
 	o.model.Name += "-ComfyUI"
 	src, m, ok, err := model.OpenArranged(ctx, o.source, o.model, folder, opt)
 	switch {
-	case errors.Is(err, model.ErrRemoteWeights):
-		err = catalog.Refuse(downloadHint(spec, opt.Layout), "%s: %v", spec, err)
 	case err != nil:
 		err = fmt.Errorf("%s: %w", spec, err)
 	case ok:
 		return &opened{source: src, model: m, proof: o.proof, proven: o.proven,
-			byManifest: o.byManifest}, nil
+			byManifest: o.byManifest, named: o.named}, nil
 	}
 	return nil, errors.Join(err, o.Close())
 }
 
 // openRestored opens the original of a DF11 model as a source, whose weights are decoded as they're
-// read. It returns nil if spec isn't a DF11 model. isDF11 says that it is one.
+// read. It returns nil if spec isn't a DF11 model. isDF11 says that it is one. asked is the layout that
+// the user asked for, which may be made from that of opt.
 func (s *session) openRestored(ctx context.Context, spec string, opt plan.Options,
-	isDF11 bool) (*opened, error) {
+	asked catalog.Layout, isDF11 bool) (*opened, error) {
 	d, err := s.openDF11(ctx, spec)
 	switch {
 	case err != nil && !isDF11, errors.Is(err, model.ErrNoDF11Config):
@@ -116,7 +137,7 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	case err != nil:
 		return nil, err
 	}
-	o, err := s.originalOf(ctx, d, opt)
+	o, err := s.originalOf(ctx, d, opt, asked)
 	if err == nil {
 		return o, nil
 	}
@@ -131,8 +152,9 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 }
 
 // originalOf opens the original of d. If the manifest doesn't describe it, or d would have to be
-// fetched, the original that d names is opened, too.
-func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Options) (*opened, error) {
+// fetched, the original that d names is opened, too. Hints repeat the layout that the user asked for.
+func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Options,
+	asked catalog.Layout) (*opened, error) {
 	pair, o := back.Pair{DF11: d}, &opened{}
 	var err error
 	if repo, _ := d.Original(); d.Manifest == nil || d.Local() == "" && repo != "" {
@@ -140,7 +162,7 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 			if errors.Is(err, errNoOriginal) { // a conversion has no --against
 				err = hint.On(err, hint.OldDF11)
 			}
-			return nil, remoteHint(err, d, opt.Layout)
+			return nil, remoteHint(err, d, asked)
 		}
 		if o.refused != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", o.model.ID, o.refused), o.Close())
@@ -154,7 +176,7 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 		} else {
 			err = byManifest(err, d.Name)
 		}
-		return nil, remoteHint(err, d, opt.Layout)
+		return nil, remoteHint(err, d, asked)
 	}
 	if opt.Layout.Single() {
 		m.Name += "-single"
@@ -166,7 +188,9 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 	if o.source != nil {
 		proven = "its original"
 	}
-	return &opened{source: source, model: m, proven: proven, byManifest: o.source == nil,
+	repo, commit := d.Original()
+	named := strings.TrimSuffix(repo+"@"+commit, "@")
+	return &opened{source: source, model: m, proven: proven, byManifest: o.source == nil, named: named,
 		proof: func(ctx context.Context, made *plan.Plan) error {
 			err := prove(ctx, made)
 			if o.source == nil {

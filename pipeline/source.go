@@ -66,8 +66,10 @@ type opened struct {
 	// nothing to compare. proven says whose hashes.
 	proof  func(context.Context, *plan.Plan) error
 	proven string
-	// byManifest says that only the manifest of a DF11 model describes the source
+	// byManifest says that only the manifest of a DF11 model describes the source. named is the repo
+	// that this manifest names as the original, with the commit, or "": a hint.
 	byManifest bool
+	named      string
 	// what a plan for the official loader would make, if it differs; only the command plan asks
 	official *Alternative
 }

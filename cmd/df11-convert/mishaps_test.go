@@ -226,6 +226,11 @@ var mishaps = []mishap{
 		h.write("gpt2/model.safetensors", string(llamaFiles("BF16", 0, "")["model.safetensors"]))
 	}, then: "plan org/model"},
 	{cause: hint.IsDF11, args: "plan DIR/out", before: func(h *helped) { h.converted("out") }, then: "verify DIR/out --against DIR/m"},
+	{cause: hint.PublishDF11, args: "DIR/out --push", before: func(h *helped) { h.converted("out") }, then: "DIR/m -o DIR/out --push"},
+	{cause: hint.PublishFile, args: "DIR/one --push", before: func(h *helped) {
+		h.write("flux.safetensors", string(comfyFlux("")))
+		h.run("DIR/flux.safetensors -o DIR/one")
+	}, then: "DIR/flux.safetensors -o DIR/one --push"},
 	{cause: hint.OtherFamily, args: "DIR/out --layout diffusers-single -o DIR/x", before: func(h *helped) { h.converted("out") }, step: "decode", then: "decode DIR/out -o DIR/back"},
 	{cause: hint.NotArranged, args: "plan DIR/p --layout single", before: func(h *helped) {
 		for name, b := range fluxFiles() {

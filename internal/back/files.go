@@ -69,13 +69,19 @@ func (c *Checker) UseMain(ctx context.Context) (other []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	main.Weights, main.Dir = c.Model.Listing.Weights, c.Model.Listing.Dir
-	c.main = &main
-	for _, w := range main.Weights {
+	for _, w := range c.Model.Original().Listing.Weights {
 		if !slices.Contains(main.Files, w.File) {
 			other = append(other, w.Path)
 		}
 	}
+	here := c.Model.Listing
+	main.Weights, main.Dir, main.Behind = here.Weights, here.Dir, here.Behind
+	if c.Model.From != nil { // only these are of the one file, too
+		main.Files = slices.DeleteFunc(main.Files,
+			func(f plan.File) bool { return !reader.IsNotice(f.Path) })
+		main.ModelIndex = nil
+	}
+	c.main = &main
 	return other, nil
 }
 
@@ -232,7 +238,7 @@ func (c *Checker) CheckAlone(files []model.File) error {
 // SHA-256 are known. It adds the manifest to the files that differ.
 func (c *Checker) CompareListed() {
 	if listed, _, err := ofManifest(c.DF11, 1, nil); err == nil {
-		c.differsIn(compareFiles(listed, c.Model.Files()))
+		c.differsIn(compareFiles(listed, c.Model.Original().Files()))
 	}
 }
 

@@ -48,7 +48,8 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.Model.Files(), NewRebuilder(p.DF11, outputs, workers, c), nil
+	r, err := NewRebuilder(p.DF11, outputs, p.Model, workers, c)
+	return p.Model.Original().Files(), r, err
 }
 
 // NotRestored lists the files of the original that decoding doesn't write and the DF11 model doesn't
@@ -107,8 +108,7 @@ func ofManifest(d *model.DF11, workers int,
 	}
 	r := newRebuilder(d, workers, c)
 	r.byManifest = true
-	r.placeByManifest(m, files)
-	return files, r, nil
+	return files, r, r.placeByManifest(m, files)
 }
 
 // IsOfOther reports whether the manifest has another SHA-256 for a file of the original: the model
@@ -117,7 +117,7 @@ func (p Pair) IsOfOther() bool {
 	if p.DF11.Manifest == nil {
 		return false
 	}
-	for _, w := range p.Model.Files() {
+	for _, w := range p.Model.Original().Files() {
 		for _, f := range p.DF11.Manifest.Source.Files {
 			if f.Path == w.Path && w.SHA256 != "" && f.SHA256 != "" && f.SHA256 != w.SHA256 {
 				return true
@@ -128,7 +128,11 @@ func (p Pair) IsOfOther() bool {
 }
 
 // placeByManifest finds the locations of the original files' tensors if only the manifest is known.
-func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
+func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) error {
+	list, err := arrangementOf(m, files)
+	if err != nil {
+		return err
+	}
 	stored := map[string]string{} // source name → output name, where they differ
 	for _, x := range m.Renamed {
 		stored[x.Source] = x.Name
@@ -137,22 +141,31 @@ func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
 		stored[a.Name] = a.Of
 	}
 	inUnits := unitPlaces(m)
+	locate := func(source string, dtype safetensors.DType) {
+		name := cmp.Or(stored[source], source)
+		pieces := inUnits[name]
+		s, plain := r.model.Tensor(name)
+		widen := dtype == safetensors.F32 && (pieces != nil || plain && s.DType == safetensors.BF16)
+		if pieces == nil {
+			pieces = []place{{name: name}}
+		}
+		for i := range pieces {
+			pieces[i].widen = widen
+		}
+		r.places[source] = pieces
+	}
+	for _, a := range list {
+		locate(a.Name, a.DType)
+	}
+	if list != nil {
+		return r.takeApart(list)
+	}
 	for _, f := range files {
 		for _, t := range f.Header.Tensors {
-			name := cmp.Or(stored[t.Name], t.Name)
-			pieces := inUnits[name]
-			s, plain := r.model.Tensor(name)
-			widen := t.DType == safetensors.F32 &&
-				(pieces != nil || plain && s.DType == safetensors.BF16)
-			if pieces == nil {
-				pieces = []place{{name: name}}
-			}
-			for i := range pieces {
-				pieces[i].widen = widen
-			}
-			r.places[t.Name] = pieces
+			locate(t.Name, t.DType)
 		}
 	}
+	return nil
 }
 
 // unitPlaces returns the locations of all weights in units, by output name. Slices are under the name

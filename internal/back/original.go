@@ -49,6 +49,9 @@ func readingOf(d *model.DF11) string {
 		return ""
 	}
 	files := d.Manifest.Source.Files
+	if d.Manifest.Source.Arranged != "" {
+		return "" // the file that is made of them has no name of its own
+	}
 	shard, isShard := reader.ShardOf(files[0].Path)
 	if len(files) > 1 && isShard {
 		return shard.Stem + ".safetensors.index.json"
@@ -64,7 +67,7 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 		return "", d.Dir
 	}
 	id := d.Manifest.Identity()
-	if catalog.Layout(d.Layout()).Family() == catalog.Diffusers {
+	if catalog.Layout(d.Layout()).Family() == catalog.Diffusers || d.Manifest.Source.Arranged != "" {
 		component = id.Folder
 	}
 	return id.File, component

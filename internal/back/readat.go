@@ -44,15 +44,30 @@ func (r *Rebuilder) section(p place) (*io.SectionReader, error) {
 	var s *io.SectionReader
 	if r.decodes(p) {
 		s = io.NewSectionReader(&weights{r.opened, p}, 0, 2*p.nElems)
-	} else if stored, ok := r.model.Section(p.name); ok {
-		s = stored
 	} else {
-		return nil, model.Invalidf("", "the DF11 model doesn't have %s", p.name)
+		var err error
+		if s, err = r.stored(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
 	}
 	if p.widen {
 		s = io.NewSectionReader(&wide{s}, 0, 2*s.Size())
 	}
 	return s, nil
+}
+
+// stored returns the bytes of a place that isn't coded.
+func (r *Rebuilder) stored(p place) (*io.SectionReader, error) {
+	s, ok := r.model.Section(p.name)
+	switch {
+	case !ok:
+		return nil, model.Invalidf("", "the DF11 model doesn't have it")
+	case p.size == 0:
+		return s, nil
+	case p.from+p.size > s.Size():
+		return nil, model.Invalidf("", "it's too short in the DF11 model")
+	}
+	return io.NewSectionReader(s, p.from, p.size), nil
 }
 
 // weights reads the weights of a place in a coded unit, as BF16.

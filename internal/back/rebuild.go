@@ -53,11 +53,14 @@ type place struct {
 	name   string
 	widen  bool  // BF16 to F32
 	offset int64 // of the first byte in the source's file
+	// size and from are the bytes of the stored tensor, if it isn't coded, and these are a part of it
+	from, size int64
 }
 
-// NewRebuilder returns a Rebuilder that takes the locations of all tensors from a plan's outputs.
-func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
-	p *progress.Counters) *Rebuilder {
+// NewRebuilder returns a Rebuilder for the files of a source's original. It takes the locations of all
+// tensors from the outputs of the source's plan.
+func NewRebuilder(d *model.DF11, outputs []*spans.Output, source *model.Model, workers int,
+	p *progress.Counters) (*Rebuilder, error) {
 	r := newRebuilder(d, workers, p)
 	for _, o := range outputs {
 		for t, u := range o.Tensors() {
@@ -78,7 +81,10 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
 	for _, pieces := range r.places {
 		slices.SortFunc(pieces, func(a, b place) int { return cmp.Compare(a.offset, b.offset) })
 	}
-	return r
+	if source.From != nil {
+		return r, r.takeApart(source.Arrangement)
+	}
+	return r, nil
 }
 
 // filesAtOnce is how many files of a local model are rebuilt at once at most: hashing one file
@@ -252,9 +258,9 @@ func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 		}
 		return u.WriteRange(ctx, w, p.elem, p.nElems, r.workers)
 	}
-	s, ok := r.model.Section(p.name)
-	if !ok {
-		return model.Invalidf("", "the DF11 model doesn't have it")
+	s, err := r.stored(p)
+	if err != nil {
+		return err
 	}
 	return streams.CopySection(ctx, w, s)
 }

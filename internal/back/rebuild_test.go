@@ -103,7 +103,10 @@ func TestOutside(t *testing.T) {
 	p := newFolders(t).open()
 	source := world.Read(t, filepath.Join(golden, "source", "model.safetensors"))
 	files := p.Model.Files()
-	r := NewRebuilder(p.DF11, nil, 1, new(progress.Counters))
+	r, err := NewRebuilder(p.DF11, nil, p.Model, 1, new(progress.Counters))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := r.Run(t.Context(), files, nil, nil); !IsFault(err) || !strings.Contains(err.Error(), "no place") {
 		t.Error(err)
 	}

@@ -16,16 +16,16 @@ import (
 // over if every target is as its manifest says (path, size, and SHA-256 of each file), and if each
 // manifest lists the output with the digest that it has in this plan. The digest covers the SHA-256
 // of a Hub's source files. A local source has only a sample there, but this run has compared its
-// SHA-256 with the manifest's. If any source file has none, takeOver does nothing. An older program
-// wrote no digests: if its source files are the same, the stored header must be the one that this
-// plan writes.
+// SHA-256 with the manifest's. If any source file has none, or is made of others, takeOver does
+// nothing. An older program wrote no digests: if its source files are the same, the stored header
+// must be the one that this plan writes.
 //
 // Anyone who can write to a target can forge all of this. So the run doesn't claim to have verified
 // these outputs. With Force, or for a target that it publishes to for the first time, it takes
 // nothing over.
 func takeOver(ctx context.Context, s *state) error {
 	changed := func(in *publish.Inspection) bool { return !in.Intact() }
-	if s.Force || slices.Contains(s.Model.SHA256, "") ||
+	if s.Force || s.Model.From != nil || slices.Contains(s.Model.SHA256, "") ||
 		slices.ContainsFunc(s.found(), changed) {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 func (s *state) finish(ctx context.Context) (*Report, error) {
 	s.freeBuffers()
 	report := s.report()
-	sources, err := s.sourceFiles(s.Model.Files(), s.ledger, report)
+	sources, err := s.sourceFiles(s.Model.Original().Files(), s.ledger, report)
 	if err != nil {
 		return nil, err
 	}

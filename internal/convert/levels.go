@@ -29,7 +29,7 @@ var Levels = []Level{LevelStructure, LevelProof, LevelFull}
 // needs no weight of the original: the SHA-256 of every file is published, and all tensors in those
 // files were converted.
 func Cheapest(p back.Pair) Level {
-	if p.Plan != nil && len(p.Plan.Dropped) > 0 || slices.Contains(p.Model.SHA256, "") {
+	if p.Plan != nil && len(p.Plan.Dropped) > 0 || slices.Contains(p.Model.Original().SHA256, "") {
 		return LevelFull
 	}
 	return LevelProof

@@ -22,16 +22,22 @@ type localSource struct {
 // Weights hashes the weight files, because the plan knows only their headers. From then on those sums
 // count as published.
 func (s localSource) Weights(ctx context.Context) (list []names.File, err error) {
-	files, summed := s.job.Model.Files(), *s.job.Model
-	if err := addSums(ctx, s.job.Source, files, s.job.Workers); err != nil {
+	original, m := *s.job.Model.Original(), *s.job.Model
+	files := original.Files()
+	if err := addSums(ctx, model.OriginalSource(s.job.Source), files, s.job.Workers); err != nil {
 		return nil, err
 	}
-	summed.SHA256 = nil
+	original.SHA256 = nil
 	for _, f := range files {
-		summed.SHA256 = append(summed.SHA256, f.SHA256)
+		original.SHA256 = append(original.SHA256, f.SHA256)
 		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 	}
-	s.job.Model = &summed
+	if m.From == nil {
+		s.job.Model = &original
+		return list, nil
+	}
+	m.From = &original
+	s.job.Model = &m
 	return list, nil
 }
 

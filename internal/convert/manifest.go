@@ -26,6 +26,9 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 		},
 		NotCopied: p.NotCopied, Differences: p.Differences,
 	}
+	if j.Model.From != nil {
+		m.Source.Arranged = j.Model.From.Class()
+	}
 	for _, a := range p.Aliases {
 		m.Aliases = append(m.Aliases, metadata.Alias{Name: a.Tensor.Source, Of: a.Of.Name})
 	}

@@ -21,7 +21,7 @@ import (
 // pass, or couldn't rebuild before, and compares its SHA-256 with the published one. It leaves out what the run takes over.
 func (s *state) rebuildUnchecked(ctx context.Context) error {
 	unread := s.unread(s.ledger)
-	files := slices.DeleteFunc(s.Model.Files(), func(f model.File) bool {
+	files := slices.DeleteFunc(s.Model.Original().Files(), func(f model.File) bool {
 		_, hashed := s.ledger.File(f.Path)
 		return hashed && !s.failed[f.Path] || unread[f.Path]
 	})
@@ -29,7 +29,7 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 		return nil
 	}
 	s.freeBuffers()
-	if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
+	if err := addSums(ctx, model.OriginalSource(s.Source), files, s.Workers); err != nil {
 		return err
 	}
 	d, err := s.openOutputs(ctx, files)
@@ -40,7 +40,10 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 	if err := s.checkEarlier(d, s.ledger); err != nil {
 		return err
 	}
-	r := back.NewRebuilder(d, s.outputs, s.Workers, new(progress.Counters))
+	r, err := back.NewRebuilder(d, s.outputs, s.Model, s.Workers, new(progress.Counters))
+	if err != nil {
+		return err
+	}
 	r.Outside = s.outside()
 	return r.Run(ctx, files, nil, func(f model.File) error {
 		s.Log.Info("source file rebuilt", "file", f.Path)
@@ -111,7 +114,7 @@ func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11
 	for _, f := range from {
 		isFrom[f.Index] = true
 	}
-	used := func(file int) bool { return isFrom[file] }
+	used := func(file int) bool { return isFrom[file] || s.Model.From != nil }
 	outputs := slices.DeleteFunc(slices.Clone(s.outputs), func(o *spans.Output) bool {
 		done, _ := s.ledger.Output(o.Path)
 		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)

@@ -199,7 +199,7 @@ func (s *state) discard(file string) error {
 	at := slices.IndexFunc(s.Model.Listing.Weights,
 		func(w plan.WeightFile) bool { return w.Path == file })
 	for _, o := range s.outputs {
-		if slices.Contains(o.Files(), at) {
+		if slices.Contains(o.Files(), at) || s.Model.From != nil { // the one file is made of all
 			made[o.Path] = true
 			s.ledger.ForgetTensors(o.Path)
 		}

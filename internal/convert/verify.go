@@ -36,7 +36,7 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	v.report = VerifyReport{
 		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID,
 		AgainstCommit: opt.Model.Commit,
-		AgainstFile:   opt.Model.Listing.WeightFile, Component: component(opt.Model),
+		AgainstFile:   opt.Model.Original().Listing.WeightFile, Component: component(opt.Model.Original()),
 		Layout: v.check.Layout(), Level: opt.Level,
 	}
 	if opt.Plan != nil {
@@ -138,8 +138,8 @@ func (v *verification) alone(ctx context.Context) error {
 // no one has published.
 func (v *verification) original(ctx context.Context) ([]model.File, error) {
 	if v.hashed == nil {
-		files := v.Model.Files()
-		if err := addSums(ctx, v.Source, files, v.Workers); err != nil {
+		files := v.Model.Original().Files()
+		if err := addSums(ctx, model.OriginalSource(v.Source), files, v.Workers); err != nil {
 			return nil, err
 		}
 		v.hashed = files
@@ -213,7 +213,7 @@ func (v *verification) checkChoice(ctx context.Context) error {
 
 // rebuild rebuilds every original file without writing it.
 func (v *verification) rebuild(ctx context.Context) error {
-	v.report.Published = !slices.Contains(v.Model.SHA256, "")
+	v.report.Published = !slices.Contains(v.Model.Original().SHA256, "")
 	_, r, err := v.Rebuilder(v.Workers, v.Progress)
 	if err != nil {
 		return err
@@ -296,8 +296,8 @@ func (v *verification) full(ctx context.Context) ([]metadata.Verification, error
 // refetch makes the next read fetch weights again. It returns false if both models are local.
 func (v *verification) refetch(ctx context.Context) bool {
 	fetched := v.DF11.Refetch(ctx)
-	for _, w := range v.Model.Listing.Weights {
-		fetched = v.Source.Recheck(ctx, w.Path) || fetched
+	for _, w := range v.Model.Original().Listing.Weights {
+		fetched = model.OriginalSource(v.Source).Recheck(ctx, w.Path) || fetched
 	}
 	return fetched
 }

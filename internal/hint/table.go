@@ -116,11 +116,16 @@ var (
 
 	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify; get the "+
 		"BF16 files back with: df11-convert decode")
+	PublishDF11 = row("PublishDF11", "publish what the folder holds with the conversion that made it: "+
+		"df11-convert SOURCE -o {folder} --push; without that source, add --layout {layout} here, which "+
+		"decodes the folder and makes it again")
+	PublishFile = row("PublishFile", "publish what the folder holds with the conversion that made it: "+
+		"df11-convert SOURCE -o {folder} --push")
 	OtherFamily = row("OtherFamily", "choose a layout of that family, or get the original back with: "+
 		"df11-convert decode {model}")
 	NotArranged = row("NotArranged", "convert ComfyUI's own file of the model")
 	Download    = row("Download", "download it first: hf download {repo} --local-dir FOLDER; then: "+
-		"df11-convert ./FOLDER --layout {layout}")
+		"df11-convert ./FOLDER --layout {layout}, with your other flags")
 	WrongDF11   = row("WrongDF11", "find out what is wrong with: df11-convert verify {model}")
 	FirstFormat = row("FirstFormat", "convert its original instead")
 	Quantized   = row("Quantized", "quantized weights are already smaller than DF11: start from the "+

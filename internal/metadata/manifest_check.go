@@ -47,6 +47,9 @@ func (s *Source) check() error {
 	if s.Repo != "" && (!names.IsRepo(s.Repo) || !strings.Contains(s.Repo, "/")) {
 		return fmt.Errorf("source repo %.100q isn't a Hub id", s.Repo)
 	}
+	if len(s.Arranged) > 200 {
+		return fmt.Errorf("class %.100q of the source is too long", s.Arranged)
+	}
 	seen := map[string]bool{}
 	for _, f := range s.Files {
 		if err := cmp.Or(checkFile(f.Path, f.Size, seen), f.check()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
@@ -17,16 +18,17 @@ import (
 )
 
 // OpenArranged opens a model in diffusers' layout as the one file that ComfyUI has of it, if it's
-// known how its class is arranged there; ok is false if it isn't. Its weights must be on this
-// machine. Licenses and notices come along. Closing the result closes src. After an error, src stays
-// open.
+// known how its class is arranged there; ok is false if it isn't. Reading weights that aren't on this
+// machine fails with ErrRemoteWeights. Licenses and notices come along. Closing the result closes
+// src. After an error, src stays open.
 func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	opt plan.Options) (Source, *Model, bool, error) {
-	weights, header, ok, err := arrange(src, m)
+	weights, header, list, ok, err := arrange(src, m)
 	if err != nil || !ok {
 		return nil, nil, ok, err
 	}
-	one := &Model{ID: m.ID, Name: m.Name, Local: true, Folder: folder, Arranged: true,
+	one := &Model{ID: m.ID, Name: m.Name, Local: m.Local, Folder: folder, From: m, Arrangement: list,
+		Commit: m.Commit, Endpoint: m.Endpoint, Origin: m.Origin,
 		Decoded: m.Decoded, perm: m.Perm()}
 	store := &made{newLocal(""), map[string]*io.SectionReader{}, map[string][]byte{}, nil, func() error {
 		var err error
@@ -35,7 +37,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 		}
 		return err
 	}}
-	var list []plan.File
+	var files []plan.File
 	for _, f := range m.Listing.Files {
 		if reader.IsNotice(f.Path) && f.Size <= maxConfigBytes {
 			r, err := src.OpenFile(ctx, f.Path)
@@ -46,24 +48,46 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 			if err = cmp.Or(err, r.Close()); err != nil {
 				return nil, nil, true, err
 			}
-			list = append(list, f)
+			files = append(files, f)
 		}
 	}
 	if front, err := m.Card(); err == nil {
 		if store.small[names.Card], err = front.LicenseCard(); err != nil {
 			return nil, nil, true, err
 		}
-		list = append(list, plan.File{Path: names.Card, Size: int64(len(store.small[names.Card]))})
+		files = append(files, plan.File{Path: names.Card, Size: int64(len(store.small[names.Card]))})
 	}
 	name := m.Name + ".safetensors"
 	store.at[name] = weights
-	f, err := newFiles(store, append(list, plan.File{Path: name, Size: header.Size()}))
+	f, err := newFiles(store, append(files, plan.File{Path: name, Size: header.Size()}))
 	if err != nil {
 		return nil, nil, true, err
 	}
+	f.known = map[string]*safetensors.Header{name: header}
 	f.memory, opt.WeightFile = opt.Memory, name
+	opt.Component = ""
 	out := &source{files: f}
-	return &arranged{out, src}, one, true, out.describe(ctx, one, opt)
+	if err := out.describe(ctx, one, opt); err != nil {
+		return nil, nil, true, err
+	}
+	for _, w := range m.Listing.Weights {
+		one.Listing.Of = append(one.Listing.Of, w.Path)
+	}
+	one.Listing.Behind, err = behind(&m.Listing)
+	return &arranged{out, src}, one, true, err
+}
+
+// behind lists the files that readers of a model in diffusers' layout open, and that a file for ComfyUI
+// doesn't hold.
+func behind(of *plan.Source) (list []plan.Skipped, err error) {
+	carried, err := plan.Carry(of, catalog.Diffusers)
+	for _, f := range slices.Concat(carried.Copied, carried.Components) {
+		if !reader.IsNotice(f.Path) && f.Path != names.Card {
+			list = append(list, plan.Skipped{Path: f.Path,
+				Why: "a file for ComfyUI holds the weights of the diffusion model alone"})
+		}
+	}
+	return list, err
 }
 
 // arranged is a source made of another one.
@@ -71,6 +95,9 @@ type arranged struct {
 	*source
 	from Source
 }
+
+// Main returns what the repo of the files that these are made of has now.
+func (a *arranged) Main(ctx context.Context) (plan.Source, error) { return a.from.Main(ctx) }
 
 func (a *arranged) Close() error { return errors.Join(a.source.Close(), a.from.Close()) }
 
@@ -86,8 +113,10 @@ func (m *Model) Class() string {
 	return config.ClassName
 }
 
-// arrange returns the weights of a model as ComfyUI has them, and the header of that file.
-func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool, error) {
+// arrange returns the weights of a model as ComfyUI has them, the header of that file, and what each
+// of its tensors is made of.
+func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, []catalog.Arranged, bool,
+	error) {
 	type origin struct {
 		file  int
 		begin int64
@@ -102,7 +131,7 @@ func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool
 	}
 	list, ok, err := catalog.Arrange(m.Class(), tensors)
 	if err != nil || !ok {
-		return nil, nil, ok, err
+		return nil, nil, nil, ok, err
 	}
 	var entries []safetensors.Entry
 	pieces := map[string][]catalog.RowRange{}
@@ -112,7 +141,7 @@ func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool
 	}
 	h, err := safetensors.NewHeader(nil, entries)
 	if err != nil {
-		return nil, nil, true, err
+		return nil, nil, nil, true, err
 	}
 	raw := h.Bytes()
 	sections := []*io.SectionReader{io.NewSectionReader(bytes.NewReader(raw), 0, int64(len(raw)))}
@@ -121,13 +150,18 @@ func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, bool
 			from, n := at[p.Tensor.Name], p.Tensor.NBytes()/p.Of
 			file := src.Local(from.file)
 			if file == nil {
-				return nil, nil, true, ErrRemoteWeights
+				file = remoteWeights{}
 			}
 			sections = append(sections, io.NewSectionReader(file, from.begin+(p.Part-1)*n, n))
 		}
 	}
-	return streams.Join(sections...).Section(), h, true, nil
+	return streams.Join(sections...).Section(), h, list, true, nil
 }
+
+// remoteWeights are weights that would have to be fetched.
+type remoteWeights struct{}
+
+func (remoteWeights) ReadAt([]byte, int64) (int, error) { return 0, ErrRemoteWeights }
 
 // ErrRemoteWeights says that a source can't be read in another order, because its weights would have
 // to be fetched.

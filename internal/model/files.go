@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // A store holds the files of a model, which are [local] or in a [remote] repo. Several goroutines
@@ -55,13 +56,15 @@ type files struct {
 	memory int64 // for headers and small files; 0: no limit
 	// files of a local source that can't be read, such as broken links
 	unusable []string
+	// headers of files that are made, by path
+	known map[string]*safetensors.Header
 }
 
 func newFiles(s store, list []plan.File) (*files, error) {
 	if len(list) > plan.MaxFiles {
 		return nil, fmt.Errorf("more than %d files", plan.MaxFiles)
 	}
-	f := &files{s, list, make(map[string]plan.File, len(list)), 0, nil}
+	f := &files{s, list, make(map[string]plan.File, len(list)), 0, nil, nil}
 	for _, x := range list {
 		f.byPath[x.Path] = x
 	}

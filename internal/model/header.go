@@ -43,6 +43,9 @@ func (f *files) headers(ctx context.Context, weights []plan.File) ([]plan.Weight
 // so the bytes may be damaged, on the way or in the shared cache.
 func (f *files) header(ctx context.Context, all *safetensors.Headers,
 	file plan.File) (*safetensors.Header, error) {
+	if h := f.known[file.Path]; h != nil {
+		return all.Parse(h.Raw, file.Size)
+	}
 	r := f.sparse(ctx, file.Path)
 	h, err := readHeader(all, r, file.Size)
 	if err == nil || !f.Recheck(ctx, file.Path) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -49,8 +50,11 @@ type Model struct {
 	Name   string // the output is named after it
 	Local  bool   // the source is a folder or file
 	Folder string // absolute path of a local source's folder
-	// Arranged says that the files are made from others, which a result may not replace.
-	Arranged bool
+	// From is the model that the one weight file is made of, as Arrangement says: that model has the
+	// original files, which a result may not replace, and which come back. It's nil for a model that
+	// has its own.
+	From        *Model
+	Arrangement []catalog.Arranged
 	// Decoded says that Folder is a DF11 model, which the files are decoded from.
 	Decoded bool
 	Commit  string // pinned commit of a Hub repo
@@ -75,6 +79,22 @@ type Model struct {
 
 // Card returns the front matter of the source's model card. It's empty if there is none.
 func (m *Model) Card() (metadata.FrontMatter, error) { return metadata.ParseFrontMatter(m.card) }
+
+// Original returns the model that has the original weight files: From, or m itself.
+func (m *Model) Original() *Model {
+	if m.From != nil {
+		return m.From
+	}
+	return m
+}
+
+// OriginalSource returns the source that reads the files of [Model.Original].
+func OriginalSource(src Source) Source {
+	if a, ok := src.(*arranged); ok {
+		return a.from
+	}
+	return src
+}
 
 // A File is a weight file of a source.
 type File struct {

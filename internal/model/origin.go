@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -144,18 +145,27 @@ type NotOriginalError struct {
 }
 
 func (e *NotOriginalError) Error() string {
-	return fmt.Sprintf("these weights aren't those of %s: %s", e.Repo, e.Detail)
+	return fmt.Sprintf("these weight files aren't those of %s: %s", e.Repo, e.Detail)
 }
 
 // Prove makes a repo the origin of a local source. The weight files that a reader of the repo opens
 // must be the source's, each by the SHA-256 that the Hub states. If revision is "", Prove compares
 // with the commit that a download noted, and with main. If these files aren't there, the error is a
 // NotOriginalError. Unless names or sizes differ, it reads the source's weights, and it reads no
-// weights of the repo. opt are the source's own options.
+// weights of the repo. A SHA-256 that the model has already counts. opt are the source's own options.
 func (m *Model) Prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
 	opt plan.Options, workers int) error {
+	if from := m.From; from != nil {
+		opt.Layout, opt.WeightFile = catalog.Diffusers, ""
+		if dir := path.Dir(from.Listing.Weights[0].Path); dir != "." {
+			opt.Component = dir
+		}
+		err := from.Prove(ctx, OriginalSource(src), c, repo, revision, opt, workers)
+		m.Origin, m.Private, m.Gated, m.PipelineTag = from.Origin, from.Private, from.Gated, from.PipelineTag
+		return err
+	}
 	opt.WeightFile = cmp.Or(opt.WeightFile, m.Listing.WeightFile)
-	sums := make([]string, len(m.Listing.Weights))
+	sums := slices.Clone(m.SHA256)
 	differs := func(err error) bool { _, ok := errors.AsType[*NotOriginalError](err); return ok }
 	var first error
 	if commit := m.downloadedCommit(); revision == "" && commit != "" {

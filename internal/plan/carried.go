@@ -103,6 +103,7 @@ func (o *original) carry(s *Source) (c Carried) {
 			c.NotCopied = append(c.NotCopied, Skipped{f.Path, why, fate == reader.Lost})
 		}
 	}
+	c.NotCopied = append(c.NotCopied, s.Behind...)
 	return c
 }
 

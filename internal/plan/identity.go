@@ -37,9 +37,11 @@ func NewIdentity(source string, layout catalog.Layout, weights []string, dict st
 // IdentityOf returns the identity of a plan's result. source is the Hub repo of the weights, or ""
 // if it isn't known.
 func IdentityOf(p *Plan, source string) Identity {
-	var weights []string
-	for _, w := range p.source.Weights {
-		weights = append(weights, w.Path)
+	weights := p.source.Of
+	if weights == nil {
+		for _, w := range p.source.Weights {
+			weights = append(weights, w.Path)
+		}
 	}
 	return NewIdentity(source, p.Layout, weights, DictDigest(p.PatternDict))
 }

@@ -20,6 +20,11 @@ type Source struct {
 	// the one weight file, if the source's own path names it; Options.WeightFile wins
 	WeightFile string
 	Files      []File // every file of the source, in any order
+	// Of are the paths of the weight files that those of this source are made of, such as diffusers'
+	// for the one file of ComfyUI. It's nil if the source has its own. Behind are the other files next
+	// to these, which readers of them open.
+	Of     []string
+	Behind []Skipped
 	// which files of a local folder belong to the model; nil for a repo
 	Folder *reader.Folder
 	// Absent are files that can't be read and that no reader of the model opens: the source is read

@@ -53,7 +53,7 @@ func OriginOf(m *model.Model) Origin {
 type listedSource struct{ model *model.Model }
 
 func (s listedSource) Weights(context.Context) (list []names.File, err error) {
-	for _, f := range s.model.Files() {
+	for _, f := range s.model.Original().Files() {
 		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 	}
 	return list, nil

@@ -36,7 +36,7 @@ func (e *SourceTargetError) Hint() hint.Hint { return hint.SourceIsTarget.With("
 // there is part of the source. Nor does it let a result into a DF11 model, all of whose files count. A
 // single ComfyUI file may lie next to its source, whose name it never has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
-	if m.Folder == "" || p.Layout == catalog.ComfyUI && !m.Arranged {
+	if m.Folder == "" || p.Layout == catalog.ComfyUI && m.From == nil {
 		return nil
 	}
 	read, written := []string{"."}, []string{"."}
