@@ -289,6 +289,17 @@ var mishaps = []mishap{
 		files["model.safetensors"] = []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
 		h.hub.AddRepo("org/pointer", files)
 	}, follow: func(h *helped) { h.hub.Push("org/pointer", "main", llamaFiles("BF16", 0, "")) }},
+	{cause: hint.CheckpointFile, args: "plan DIR/flux.ckpt", before: func(h *helped) {
+		h.write("flux.ckpt", "x")
+		h.write("flux.safetensors", string(comfyFlux("")))
+	}, then: "plan DIR/flux.safetensors"},
+	{cause: hint.VAE, args: "plan DIR/ae.safetensors", before: func(h *helped) {
+		c := world.NewCheckpoint(1)
+		c.Add("encoder.conv_in.weight", "BF16", 0, 32, 3, 3, 3)
+		c.Add("decoder.conv_out.weight", "BF16", 0, 3, 32, 3, 3)
+		h.write("ae.safetensors", string(c.File()))
+		h.write("flux.safetensors", string(comfyFlux("")))
+	}, then: "plan DIR/flux.safetensors"},
 	{cause: hint.GGUF, args: "plan DIR/m", before: func(h *helped) { h.write("m/model.gguf", "x") }, then: "plan org/model"},
 	{cause: hint.Incomplete, args: "plan DIR/m", before: func(h *helped) {
 		h.llama("m", "BF16", "")

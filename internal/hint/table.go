@@ -140,9 +140,13 @@ var (
 		"the model to BF16 yourself first, if rounding is what you want")
 	OnlyF32 = row("OnlyF32", "keep the model in F32, because its values aren't those of a BF16 model; if "+
 		"rounding is what you want, convert it to BF16 yourself first")
-	Adapter   = row("Adapter", "merge the adapter into its base model first")
-	NamedBase = row("NamedBase", "merge the adapter into its base model first: its card names {repo}")
-	Pickle    = row("Pickle", "re-save the model as safetensors, for example with "+
+	Adapter = row("Adapter", "merge the adapter into its base model first, or keep it as it is, next to a "+
+		"DF11 model of its base: docs/comfyui.md and docs/python.md say where that works")
+	NamedBase      = row("NamedBase", "merge the adapter into its base model first: its card names {repo}")
+	VAE            = row("VAE", "leave it where it is: a VAE is loaded next to a DF11 model as next to any other")
+	CheckpointFile = row("CheckpointFile", "look for a .safetensors version of the file, or save its tensors "+
+		"with safetensors.torch.save_file in a program that you trust to read it")
+	Pickle = row("Pickle", "re-save the model as safetensors, for example with "+
 		"save_pretrained(safe_serialization=True), or look for a safetensors branch of the repo")
 	OtherEnd = row("OtherEnd", "rename it to {name}")
 	GGUF     = row("GGUF", "start from the original BF16 safetensors repo; a GGUF file is already its own "+

@@ -60,6 +60,10 @@ func fits(ctx context.Context, patterns catalog.PatternDict, inv *inventory) (bo
 
 // refuseUnknown says why the source has nothing to compress.
 func refuseUnknown(inv *inventory) error {
+	if inv.isVAE() {
+		return refuse(hint.VAE, "the tensors are named as those of a VAE, whose weights are mostly "+
+			"convolutions, and DF11 doesn't compress these")
+	}
 	for _, t := range inv.tensors {
 		if len(t.Shape) == 2 && !inv.isConvertible(t) && strings.HasSuffix(t.Name, ".weight") {
 			return refuseDType(t)
@@ -67,4 +71,17 @@ func refuseUnknown(inv *inventory) error {
 	}
 	return refuse(hint.Unknown,
 		"the catalog doesn't know this model, and its names show no stack of blocks to compress")
+}
+
+// isVAE reports whether the source has the first and the last convolution of an image autoencoder, as
+// diffusers and ComfyUI name them.
+func (inv *inventory) isVAE() bool {
+	for _, prefix := range []string{"", "first_stage_model.", "vae."} {
+		first, hasFirst := inv.shape(prefix + "encoder.conv_in.weight")
+		last, hasLast := inv.shape(prefix + "decoder.conv_out.weight")
+		if hasFirst && hasLast && len(first) > 2 && len(last) > 2 {
+			return true
+		}
+	}
+	return false
 }

@@ -30,7 +30,11 @@ func refuseFile(name string) error {
 	case otherEnd(name) != "":
 		return refuse(hint.OtherEnd.With("name", otherEnd(name)), "%s doesn't end in .safetensors", name)
 	case reader.IsPickle(name):
-		return refuse(hint.Pickle,
+		h := hint.CheckpointFile
+		if strings.Contains(path.Base(name), "pytorch_model") { // what save_pretrained writes
+			h = hint.Pickle
+		}
+		return refuse(h,
 			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
 	default:
 		return refuse(hint.NoWeights, "%s is neither a folder nor a .safetensors file", name)
