@@ -116,11 +116,10 @@ var (
 
 	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify; get the "+
 		"BF16 files back with: df11-convert decode")
-	PublishDF11 = row("PublishDF11", "publish what the folder holds with the conversion that made it: "+
-		"df11-convert SOURCE -o {folder} --push; without that source, add --layout {layout} here, which "+
-		"decodes the folder and makes it again")
-	PublishFile = row("PublishFile", "publish what the folder holds with the conversion that made it: "+
-		"df11-convert SOURCE -o {folder} --push")
+	PublishDF11 = row("PublishDF11", "run the command that made the folder again, with --push and -o "+
+		"{folder}; without its source, add --layout {layout} here, which decodes the folder and makes it "+
+		"again")
+	PublishFile = row("PublishFile", "run the command that made it again, with --push and -o {folder}")
 	OtherFamily = row("OtherFamily", "choose a layout of that family, or get the original back with: "+
 		"df11-convert decode {model}")
 	NotArranged = row("NotArranged", "convert ComfyUI's own file of the model")
