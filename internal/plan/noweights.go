@@ -31,7 +31,7 @@ func refuseFile(name string) error {
 		return refuse(hint.OtherEnd.With("name", otherEnd(name)), "%s doesn't end in .safetensors", name)
 	case reader.IsPickle(name):
 		h := hint.CheckpointFile
-		if strings.Contains(path.Base(name), "pytorch_model") { // what save_pretrained writes
+		if strings.EqualFold(path.Ext(name), ".bin") { // as save_pretrained names it
 			h = hint.Pickle
 		}
 		return refuse(h,
