@@ -43,7 +43,7 @@ type Folder struct {
 	Unlocked bool
 
 	kind string
-	made bool // Root is new
+	made bool // a run made Root: this one, or, for a work folder, one that left its state there
 	perm fs.FileMode
 	lock *flock.Flock
 	mu   sync.Mutex
@@ -87,6 +87,11 @@ func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 
 func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	_, missing := os.Lstat(dir)
+	if kind == Work && missing == nil {
+		if _, err := os.Lstat(filepath.Join(dir, names.StateDir)); err == nil {
+			missing = fs.ErrNotExist // before an earlier run
+		}
+	}
 	if err := os.MkdirAll(dir, forFolders(perm)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -375,8 +380,8 @@ func (f *Folder) Release() error {
 	return errors.Join(err, f.State.Close(), f.Root.Close())
 }
 
-// Leave releases the lock, and removes the state folder if it's empty. Then it removes an empty work
-// folder, and any folder that it has made and nothing is in.
+// Leave releases the lock, and removes the state folder if it's empty. Then it removes the
+// folder if a run has made it and nothing is in it.
 func (f *Folder) Leave() (err error) {
 	if f.lock != nil {
 		err = f.removeLock()
@@ -388,7 +393,7 @@ func (f *Folder) Leave() (err error) {
 	}
 	err = errors.Join(err, f.Root.Close())
 	at, missing := os.Lstat(f.Root.Name())
-	if missing == nil && at.IsDir() && (f.made || f.kind == Work) {
+	if missing == nil && at.IsDir() && f.made {
 		_ = os.Remove(f.Root.Name()) // which removes nothing that is in use
 	}
 	return err

@@ -216,3 +216,25 @@ func TestNothingLeadsOut(t *testing.T) {
 	}
 	must(t, f.Leave())
 }
+
+// TestLeaveKeepsAFolderThatWasThere checks that a work folder which the user made stays, although it's
+// empty in the end, and that one which a run has made goes, also if another run ends its work.
+func TestLeaveKeepsAFolderThatWasThere(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		dir := filepath.Join(t.TempDir(), "work")
+		if own {
+			must(t, os.Mkdir(dir, 0o700))
+		}
+		f, err := disk.OpenFolder(disk.Work, dir, 0o600)
+		must(t, err)
+		if !own { // a killed run, and the one after it
+			must(t, f.Release())
+			f, err = disk.OpenFolder(disk.Work, dir, 0o600)
+			must(t, err)
+		}
+		must(t, f.Leave())
+		if _, err := os.Lstat(dir); (err == nil) != own {
+			t.Errorf("the user's folder: %v; after the run: %v", own, err)
+		}
+	}
+}
