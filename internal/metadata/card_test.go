@@ -336,3 +336,17 @@ func TestCardSays(t *testing.T) {
 		}
 	}
 }
+
+// TestCardClaimsNoLicense checks that the card of a source without a license doesn't speak of one.
+func TestCardClaimsNoLicense(t *testing.T) {
+	for license, want := range map[string]string{"": "so the terms of its authors apply unchanged. Its card names no license.",
+		"mit": "so its license (`mit`) applies unchanged."} {
+		in := metadata.CardInput{Name: "x", Plan: &plan.Plan{}, Manifest: &metadata.Manifest{}}
+		if license != "" {
+			in.Source.License = []string{license}
+		}
+		if card, err := metadata.Card(in); err != nil || !strings.Contains(string(card), want) {
+			t.Errorf("%q: no %q (%v)", license, want, err)
+		}
+	}
+}
