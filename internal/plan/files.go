@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -64,17 +66,18 @@ func (f *placement) checkCollisions() error {
 	paths = slices.Concat(paths, pathsOf(f.carried.Copied), pathsOf(f.carried.Components))
 	if a, b := Collision(paths); a != "" {
 		return refuse(hint.NameClash,
-			"%s and %s can't both exist (names that differ only in case are the same on some file systems)", a, b)
+			"%s and %s can't both exist (names that differ only in case, or in how an accent is encoded, are "+
+				"the same on some file systems)", a, b)
 	}
 	return nil
 }
 
 // Folded returns the same text for all paths that file systems may take for one file, because they
-// ignore case.
-func Folded(path string) string { return strings.ToLower(strings.ToUpper(path)) }
+// ignore case, or how an accent is encoded (HFS+ and APFS).
+func Folded(path string) string { return norm.NFC.String(strings.ToLower(strings.ToUpper(path))) }
 
-// Collision returns two of the paths that can't both exist, or "". On file systems that ignore
-// case, they are the same file, or one is a folder of the other.
+// Collision returns two of the paths that can't both exist, or "". On file systems that fold
+// names, they are the same file, or one is a folder of the other.
 func Collision(paths []string) (a, b string) {
 	taken := map[string]string{}
 	for _, p := range paths {
