@@ -32,6 +32,10 @@ type CardSource struct {
 	// BaseModel is the repo whose weights these are, "org/name"; "" for a local source that wasn't
 	// compared with one. Commit is its commit.
 	BaseModel, Commit string
+	// Revision is what Commit was asked for by, if it isn't main's; OffMain, that main may have other
+	// files.
+	Revision string
+	OffMain  bool
 	// Equal counts the weight files of a local source, which all have the SHA-256 of those of
 	// BaseModel. File is the path of a single weight file there, if the local one has another.
 	Equal  int

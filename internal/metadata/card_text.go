@@ -49,6 +49,18 @@ func modelLink(repo string) string {
 	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + ")"
 }
 
+// Headline links to the original: to its main, or to a commit that isn't main's, with the revision.
+func (in CardInput) Headline() string {
+	link := modelLink(in.BaseModel)
+	if in.Revision == "" || !names.IsCommit(in.Commit) {
+		return link
+	}
+	if at, ok := strings.CutSuffix(link, ")"); ok {
+		link = at + "/tree/" + in.Commit + ")"
+	}
+	return link + " at revision " + code(in.Revision) + ", not main,"
+}
+
 // reasons are the texts for why DF11 can't hold a unit (docs/format.md §6, §9).
 var reasons = map[string]string{
 	"exponent_range": "has weights of 2^113 or more, Inf or NaN",

@@ -27,6 +27,11 @@ type Origin struct {
 	Repo, Commit string
 	Endpoint     string // of its Hub
 	Open         bool   // its Hub says clearly that everyone may read it
+	// Revision is what the caller asked for, if main was at another commit when the source was opened,
+	// or if that isn't known. OffMain says that main isn't known to have the same files for programs, by
+	// their hashes.
+	Revision string
+	OffMain  bool
 	// Equal counts the weight files of a local source, which all have the SHA-256 that the Hub
 	// states for the repo's. It's 0 if the source is the repo.
 	Equal int
@@ -118,6 +123,27 @@ func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hu
 	return info, "", err
 }
 
+// compareMain compares a revision, "" for main, with what its repo's main has now. It reads no files.
+func (o *Origin) compareMain(ctx context.Context, info *hub.RepoInfo, revision string) {
+	if revision == "" {
+		return
+	}
+	main, err := o.hub.Info(ctx, o.Repo, "")
+	if err != nil {
+		o.Revision, o.OffMain = revision, true
+		return
+	}
+	if main.SHA == o.Commit {
+		return
+	}
+	files := main.ByPath()
+	o.Revision = revision
+	o.OffMain = slices.ContainsFunc(info.Files, func(f hub.FileInfo) bool {
+		hash, their := cmp.Or(f.SHA256, f.BlobID), files[f.Path]
+		return reader.UseOf(f.Path) != reader.Ignores && (hash == "" || hash != cmp.Or(their.SHA256, their.BlobID))
+	})
+}
+
 // Differs compares the weight files with those of a repo, by path and SHA-256. It says how the first
 // one differs, or returns "" if all are equal.
 func (m *Model) Differs(from *hub.RepoInfo) string {
@@ -203,6 +229,7 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	if err := m.compare(ctx, src, their, sums, workers); err != nil {
 		return err
 	}
+	their.Origin.compareMain(ctx, info, revision)
 	m.Origin, m.SHA256 = their.Origin, sums
 	m.Origin.Equal, m.Origin.files = len(sums), info.ByPath()
 	if w := their.Listing.Weights[0].Path; w != m.Listing.Weights[0].Path {

@@ -36,7 +36,11 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	m := Described(info, c)
 	m.Name = NameOf(repo, info)
 	m.history = &history{client: c, repo: info.ID, files: map[string][]hub.FileInfo{}}
-	return openSource(ctx, f, m, opt)
+	src, m, err := openSource(ctx, f, m, opt)
+	if err == nil {
+		m.Origin.compareMain(ctx, info, revision)
+	}
+	return src, m, err
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. It reads weights in pieces and keeps at most

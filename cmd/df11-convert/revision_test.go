@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// TestOtherRevision checks that the card of a result that was made from another commit than main's
+// links to that commit and names the revision, and that it promises the evaluation results of the
+// original only if main has the same weights and configs.
+func TestOtherRevision(t *testing.T) {
+	const promise = "evaluation results of the original hold"
+	srv := startHub(t, "hf_any")
+	commit := srv.AddModel("acme/small", smallModel(1))
+	for branch, files := range map[string]map[string][]byte{
+		"main-again": nil,
+		"readme":     {"README.md": []byte("# other")},
+		"config":     {names.Config: []byte(strings.Replace(string(smallModel(1).Files()[names.Config]), "{", `{"rope_theta": 1.5, `, 1))},
+		"weights":    smallModel(2).Files(),
+	} {
+		at := commit
+		srv.CreateBranch("acme/small", branch, "main")
+		if files != nil {
+			at = srv.Push("acme/small", branch, files)
+		}
+		target := "tester/" + branch
+		must(t, "acme/small@"+branch, "--push", "--repo-id", target)
+		text, err := srv.ReadFile(target, "main", names.Card)
+		world.Must(t, err)
+		card := string(text)
+		isMains := branch == "main-again"
+		headline := "](https://huggingface.co/acme/small/tree/" + at + ") at revision `" + branch + "`, not main, in [DFloat11]"
+		if strings.Contains(card, headline) == isMains || strings.Contains(card, "(https://huggingface.co/acme/small) in [DFloat11]") != isMains {
+			t.Errorf("%s: the card begins with another link:\n%s", branch, card)
+		}
+		if same := isMains || branch == "readme"; strings.Contains(card, promise) != same {
+			t.Errorf("%s: the card promises the original's results: %v", branch, !same)
+		}
+	}
+}
