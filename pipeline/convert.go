@@ -312,10 +312,7 @@ func (s *session) proveOriginal(ctx context.Context, o *Options, src *opened, or
 		return err
 	}
 	s.say("comparing %s with %s, by SHA-256", human.Bytes(src.plan.SourceBytes()), repo)
-	if err := src.model.Prove(ctx, src.source, c, repo, revision, recipe, s.shares.Workers); err != nil {
-		return err
-	}
-	return src.model.CompareCopied(ctx, src.source, copiedOf(src))
+	return src.model.Prove(ctx, src.source, copiedOf(src), c, repo, revision, recipe, s.shares.Workers)
 }
 
 // copiedOf lists the files without weights that a result takes from its source, config.json too.

@@ -179,14 +179,29 @@ func (e *NotOriginalError) Error() string {
 // with the commit that a download noted, and with main. If these files aren't there, the error is a
 // NotOriginalError. Unless names or sizes differ, it reads the source's weights, and it reads no
 // weights of the repo. A SHA-256 that the model has already counts. opt are the source's own options.
-func (m *Model) Prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
+// copied are the files without weights that a result takes from the source. Prove reads those, too, and
+// Origin.Unlike lists the ones that aren't the repo's.
+func (m *Model) Prove(ctx context.Context, src Source, copied []plan.File, c *hub.Client, repo,
+	revision string, opt plan.Options, workers int) error {
+	err := m.proveWeights(ctx, src, c, repo, revision, opt, workers)
+	if err != nil {
+		return err
+	}
+	if err = m.compareCopied(ctx, src, copied); err != nil {
+		m.Origin = nil // it's open only if all files were compared
+	}
+	return err
+}
+
+// proveWeights is Prove without the copied files.
+func (m *Model) proveWeights(ctx context.Context, src Source, c *hub.Client, repo, revision string,
 	opt plan.Options, workers int) error {
 	if from := m.From; from != nil {
 		opt.Layout, opt.WeightFile = catalog.Diffusers, ""
 		if dir := path.Dir(from.Listing.Weights[0].Path); dir != "." {
 			opt.Component = dir
 		}
-		err := from.Prove(ctx, OriginalSource(src), c, repo, revision, opt, workers)
+		err := from.proveWeights(ctx, OriginalSource(src), c, repo, revision, opt, workers)
 		m.Origin, m.Private, m.Gated, m.PipelineTag = from.Origin, from.Private, from.Gated, from.PipelineTag
 		return err
 	}
@@ -207,7 +222,7 @@ func (m *Model) Prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	return err
 }
 
-// prove is Prove for one revision, "" for main. It fills in sums, and leaves the source's own card.
+// prove is proveWeights for one revision, "" for main. It fills in sums, and leaves the source's own card.
 func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
 	opt plan.Options, sums []string, workers int) error {
 	_, f, info, err := openRepo(ctx, c, repo, revision)
@@ -240,10 +255,9 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	return nil
 }
 
-// CompareCopied compares files without weights that a result takes from a local source with those of
-// the repo that Prove has compared it with, by path and hash, and lists in Origin.Unlike those that
-// differ or that the repo lacks. It reads the files.
-func (m *Model) CompareCopied(ctx context.Context, src Source, files []plan.File) error {
+// compareCopied compares files with those of the repo that has the weights, by path and hash, and lists
+// in Origin.Unlike those that differ or that the repo lacks.
+func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File) error {
 	m.Origin.Unlike = nil
 	for _, f := range files {
 		their, ok := m.Origin.files[f.Path]
