@@ -302,11 +302,11 @@ func (in CardInput) LoadsInPython() []plan.Reader {
 	return filter(in.Readers(plan.Loads), func(r plan.Reader) bool { return r.Name != plan.ComfyReader })
 }
 
-// Doubt returns why a reader is untested, if another one isn't. If all are, the card begins with it.
+// Doubt returns why a reader is untested, or "" if it isn't.
 func (in CardInput) Doubt(name string) string {
 	for _, r := range in.Readers(plan.Untested) {
-		if r.Name == name && !in.Untested() {
-			return r.Why
+		if r.Name == name {
+			return cmp.Or(r.Why, "no one has loaded such a model there")
 		}
 	}
 	return ""
