@@ -395,7 +395,7 @@ func cardWarnings(m *model.Model) (list []string) {
 	if err != nil {
 		return []string{"--push will be refused: README.md: " + err.Error() + "; name the license with --license ID, such as mit"}
 	}
-	for _, did := range front.Clean() {
+	for _, did := range append(front.Clean(), m.CardLeftOut()...) {
 		list = append(list, "README.md: "+did)
 	}
 	return list

@@ -63,7 +63,7 @@ func (j *job) readFront() (err error) {
 	if err != nil {
 		j.Log.Warn("the card has nothing of the source's README.md: " + err.Error())
 	}
-	for _, did := range j.front.Clean() {
+	for _, did := range append(j.front.Clean(), j.Model.CardLeftOut()...) {
 		j.Log.Warn("README.md: " + did)
 	}
 	return nil

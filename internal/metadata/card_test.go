@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -348,5 +349,29 @@ func TestCardClaimsNoLicense(t *testing.T) {
 		if card, err := metadata.Card(in); err != nil || !strings.Contains(string(card), want) {
 			t.Errorf("%q: no %q (%v)", license, want, err)
 		}
+	}
+}
+
+// TestLeftOut checks that each thing of a source's card that ours lacks is named, and that a card
+// that nobody can read isn't taken for an empty one.
+func TestLeftOut(t *testing.T) {
+	const head = "---\nlicense: mit\ntags: [a]\nmodel-index: []\nwidget: []\nextra_gated_prompt: Be kind.\n---\n"
+	gate := "the new card doesn't ask its readers what the source's does: extra_gated_prompt; add that, and the gate in the repo's settings, yourself"
+	for readme, want := range map[string][]string{
+		"":                                 nil,
+		"---\nlicense: mit\n---\n\n":       nil,
+		head + "\n# Mine\n":                {"not in the new card: its text, model-index, widget", gate},
+		"# Mine\n":                         {"not in the new card: its text"},
+		"---\nextra_gated_heading: x\n---": {strings.ReplaceAll(gate, "_prompt", "_heading")},
+	} {
+		if got := metadata.LeftOut([]byte(readme), false); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", readme, got, want)
+		}
+	}
+	if got := metadata.LeftOut([]byte(head+"# Theirs\n"), true); !slices.Equal(got, []string{"not in the new card: model-index, widget", gate}) {
+		t.Errorf("a card with a link: %q", got)
+	}
+	if _, err := metadata.ParseFrontMatter([]byte("\xff\xfe-\x00-\x00-\x00\n\x00")); err == nil {
+		t.Error("UTF-16 was read")
 	}
 }

@@ -1,11 +1,14 @@
 package metadata
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/hubrules"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // Clean removes the values that the Hub would refuse, such as a path on somebody's disk as
@@ -33,6 +36,37 @@ func (f *FrontMatter) Clean() (did []string) {
 			did = append(did, fmt.Sprintf("left out all values of %s but the first, %q", m.key, (*m.values)[0]))
 			*m.values = (*m.values)[:1]
 		}
+	}
+	return did
+}
+
+// LeftOut says what of a source's README.md is in no card of ours: members of its front matter, with
+// a line of its own for the words of a gate, and its text if the card can't link to it.
+func LeftOut(readme []byte, linked bool) (did []string) {
+	taken := map[string]bool{"quantized_by": true} // we always state our own
+	for _, m := range new(FrontMatter).members() {
+		taken[m.key] = true
+	}
+	var left, gate []string
+	if doc := mapping(readme); doc != nil {
+		for i := 0; i < len(doc.Content[0].Content); i += 2 {
+			switch key := doc.Content[0].Content[i].Value; {
+			case strings.HasPrefix(key, "extra_gated_"):
+				gate = append(gate, key)
+			case !taken[key]:
+				left = append(left, key)
+			}
+		}
+	}
+	if text := bytes.TrimSpace(readme[len(frontMatterBlock.Find(readme)):]); !linked && len(text) > 0 {
+		left = append([]string{"its text"}, left...)
+	}
+	if len(left) > 0 {
+		did = append(did, "not in the new card: "+human.List(left))
+	}
+	if len(gate) > 0 {
+		did = append(did, "the new card doesn't ask its readers what the source's does: "+human.List(gate)+
+			"; add that, and the gate in the repo's settings, yourself")
 	}
 	return did
 }

@@ -77,8 +77,11 @@ var frontMatterBlock = regexp.MustCompile(
 const maxFrontMatter = 1 << 20
 
 // ParseFrontMatter reads the block of a README.md. A file without one has no members. A block that
-// isn't a YAML mapping, or is too large, is an error.
+// isn't a YAML mapping, or is too large, is an error, and so is a file in UTF-16.
 func ParseFrontMatter(readme []byte) (f FrontMatter, err error) {
+	if bytes.HasPrefix(readme, []byte("\xff\xfe")) || bytes.HasPrefix(readme, []byte("\xfe\xff")) {
+		return f, errors.New("read front matter: the file is UTF-16; save it as UTF-8")
+	}
 	m := frontMatterBlock.FindSubmatch(readme)
 	switch {
 	case m == nil:
