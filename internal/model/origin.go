@@ -125,7 +125,7 @@ func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hu
 
 // compareMain compares a revision, "" for main, with what its repo's main has now. It reads no files.
 func (o *Origin) compareMain(ctx context.Context, info *hub.RepoInfo, revision string) {
-	if revision == "" {
+	if revision == "" || revision == "main" {
 		return
 	}
 	main, err := o.hub.Info(ctx, o.Repo, "")
