@@ -102,7 +102,7 @@ type VisibilityError struct {
 func (e *VisibilityError) Error() string {
 	switch {
 	case e.Changed:
-		s := fmt.Sprintf("everyone can open %s, but the result may no longer be public: %s; this run "+
+		s := fmt.Sprintf("everyone can open %s now, but the result may not be public: %s; this run "+
 			"commits nothing more", e.Target, cmp.Or(e.Closed, "--private asks for a private target"))
 		if len(e.Shown) > 0 {
 			s += "; public there already: " + human.List(e.Shown)
