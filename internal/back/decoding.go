@@ -3,6 +3,7 @@ package back
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -42,7 +43,7 @@ func (p Pair) CheckDecoding(files []model.File) error {
 	case left != nil:
 		return manifestErrorf("it doesn't list the tensors that were left out")
 	case err != nil:
-		return manifestErrorf("%v", err)
+		return &ManifestError{strings.TrimPrefix(err.Error(), names.Manifest+": ")}
 	}
 	if err := compareFiles(listed, files); err != nil {
 		return err
