@@ -146,7 +146,8 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	}
 	if family := catalog.Layout(d.Layout()).Family(); wraps[*plan.RefusedError](err) && family != "" &&
 		family != opt.Layout.Family() {
-		err = catalog.Refuse(hint.OtherFamily.With("model", human.ShellWord(spec)), "%s: its original is in the layout of %s, which has other tensors", spec, family)
+		err = catalog.Refuse(hint.OtherFamily.With("model", human.ShellWord(spec)),
+			"%s: it's in the layout of %s, which has other tensors", spec, family)
 	}
 	return nil, errors.Join(err, d.Close())
 }
