@@ -125,6 +125,7 @@ func TestDocumentedFlags(t *testing.T) {
 			flags.VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 		}
 	}
+	known["module"] = true                                         // of org/name--module.Class
 	known["disable-dynamic-vram"], known["bf16-unet"] = true, true // ComfyUI's
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) < 15 {

@@ -104,7 +104,7 @@ func TestNoSource(t *testing.T) {
 	world.Write(t, at("pickle/config.json"), `{"model_type": "llama"}`)
 	for name, words := range map[string]string{
 		"fp16": "F16", "fp8": "F8", "gptq": "is quantized", "awq": "is quantized", "mxfp4": "is quantized", "gguf": "GGUF", "pickle": "pickle",
-		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickle checkpoint",
+		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "save its tensors with safetensors.torch.save_file", "x.bin": "pickle checkpoint",
 		"x.pt": "pickle checkpoint", "notes.txt": "neither a folder nor",
 		"peft": "merge the adapter", "peft/adapter_model.safetensors": "merge the adapter", "renamed.safetensors": "merge the adapter",
 		"folder": "merge the adapter", "lfs": "git lfs pull", "int8": "start from the model's BF16 original",
