@@ -28,8 +28,10 @@ type Forecast struct {
 	Private bool   `json:"private"`
 	Gated   string `json:"gated,omitempty"`
 	Closed  string `json:"closed,omitempty"` // why the target will be private
-	Bytes   int64  `json:"source_bytes"`
-	Local   bool   `json:"-"`
+	// Original is the repo that a local source is a copy of, and its commit, if they were compared.
+	Original string `json:"original,omitempty"`
+	Bytes    int64  `json:"source_bytes"`
+	Local    bool   `json:"-"`
 	// SourceFiles counts the source's files with weights.
 	SourceFiles int `json:"-"`
 
@@ -195,6 +197,9 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 			Exact: size.Exact, AliasBytes: size.AliasBytes, EmptyBits: size.EmptyBits},
 		Needs: newNeeds(&needs), Plain: []PlainTensor{}, PlainBytes: p.PlainBytes(),
 		Official: o.official, Differences: p.Differences, Warnings: slices.Clone(p.Warnings),
+	}
+	if m.Local && m.Origin != nil {
+		f.Original = m.Origin.Repo + "@" + m.Origin.Commit
 	}
 	for _, r := range p.Readers {
 		f.Readers = append(f.Readers, Reader{r.Name, r.Version, string(r.Loads), r.Why})

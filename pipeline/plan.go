@@ -27,7 +27,7 @@ type GPUQuestion struct{ GiB, Context, Sequences int64 }
 
 // Plan forecasts a conversion before any weight moves: it reads headers, small files, and samples. It
 // says whether the source can be converted, how big the result will be, what making it takes, and
-// which readers load it. If the disk is too small, Plan returns an error along with the forecast,
+// which readers load it. With Original, it hashes the whole source, as Convert does. If the disk is too small, Plan returns an error along with the forecast,
 // which says how much is needed.
 func Plan(ctx context.Context, source string, opt PlanOptions) (*Forecast, error) {
 	f, err := planSource(ctx, source, opt)
@@ -54,6 +54,11 @@ func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast,
 	}
 	if err := src.planOfficial(ctx, recipe); err != nil {
 		return nil, err
+	}
+	if opt.Original != "" {
+		if err := s.prove(ctx, &opt.Options, src); err != nil {
+			return nil, err
+		}
 	}
 	most := max(0, opt.SampleBytes)
 	if opt.SampleBytes == 0 {

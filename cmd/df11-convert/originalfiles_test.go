@@ -33,7 +33,13 @@ func TestChangedFilesStayPrivate(t *testing.T) {
 				world.Write(t, filepath.Join("mine", changed), "{}")
 			}
 			target := "tester/of-" + strings.NewReplacer(".", "-", "_", "-").Replace(changed) + "x"
-			code, _, stderr := program(t, "./mine", "--push", "--repo-id", target, "--original", "acme/small")
+			code, planned, stderr := program(t, "plan", "./mine", "--original", "acme/small")
+			if code != exitOK || !strings.Contains(planned, "acme/small@") ||
+				strings.Contains(planned, "the target will be private: of what is copied, these files aren't those of acme/small: "+changed) != (changed != "") ||
+				strings.Contains(planned, "add --original") {
+				t.Errorf("exit %d: plan doesn't say what --original does: %s%s", code, planned, stderr)
+			}
+			code, _, stderr = program(t, "./mine", "--push", "--repo-id", target, "--original", "acme/small")
 			if code != exitOK {
 				t.Fatalf("exit %d: %s", code, stderr)
 			}

@@ -20,6 +20,8 @@ type planFlags struct {
 	card    cardFlag
 	context countFlag
 	batch   int
+	// the repo that a local source is a copy of
+	original string
 }
 
 func planCommand(u *ui) *cobra.Command {
@@ -29,7 +31,9 @@ func planCommand(u *ui) *cobra.Command {
 		Short: "Show what a conversion would do, before any weight moves",
 		Long: `plan reads headers, small files, and a few samples of the weights. It shows
 whether the source can be converted, how big the result will be, what making it
-takes, what stays uncompressed and why, and which loaders can load it.`,
+takes, what stays uncompressed and why, and which loaders can load it. With
+--original it also hashes the files of a local source, and shows whether the
+result could be public.`,
 		Example: `  df11-convert plan Qwen/Qwen3-8B
   df11-convert plan ./my-model --json
   df11-convert plan Qwen/Qwen3-8B --vram 24GB
@@ -40,6 +44,7 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
 	f.sourceFlags.register(p, true)
 	p.Var(&f.sample, "sample-bytes",
 		"limit for reading weights; 0 reads none (default 1%, from 8 MB to 64 MiB)")
+	registerOriginal(p, &f.original)
 	f.limitFlags.register(p)
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")
 	p.StringVar(&f.parts.which, "shard", "", "show the disk that `part` i/n needs")
@@ -59,7 +64,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return err
 	}
 	o := pipeline.PlanOptions{
-		Options: pipeline.Options{Means: f.limitFlags.set(f.means(u)), Recipe: f.recipe,
+		Options: pipeline.Options{Means: f.limitFlags.set(f.means(u)), Recipe: f.recipe, Original: f.original,
 			Disk: int64(f.disk), Part: part.I, Parts: part.N},
 		SampleBytes: int64(f.sample),
 		On: pipeline.GPUQuestion{GiB: int64(f.card), Context: int64(f.context),

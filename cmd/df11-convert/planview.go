@@ -47,7 +47,10 @@ func (f *forecast) print(w io.Writer, width int) {
 	if f.Closed != "" {
 		t.row("with --push", "the target will be private: %s", f.Closed)
 	}
-	if f.Local {
+	switch {
+	case f.Original != "":
+		t.row("original", "%s: every weight file has the same SHA-256", f.Original)
+	case f.Local:
 		t.row("verify", "%s", pipeline.Unproved)
 	}
 	t.row("commit", "%s", f.Commit)

@@ -18,12 +18,16 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
 	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, ORG/NAME (default YOU/NAME-DF11)")
 	f.registerListed(p)
-	p.StringVar(&f.original, "original", "",
-		"stop unless the local source is a copy of this Hub `repo`, by SHA-256; the card names it")
+	registerOriginal(p, &f.original)
 	p.StringVar(&f.license, "license", "",
 		"license `ID` for the card, such as mit (default the source's)")
 	p.BoolVar(&f.force, "force", false,
 		"overwrite files this program didn't write, replace another result, and verify existing outputs")
+}
+
+func registerOriginal(p *pflag.FlagSet, original *string) {
+	p.StringVar(original, "original", "",
+		"stop unless the local source is a copy of this Hub `repo`, by SHA-256; the card names it")
 }
 
 // registerListed adds the flags that say how the targets of a list are published.
