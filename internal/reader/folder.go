@@ -94,14 +94,13 @@ type inclusion struct {
 	text string // without slashes at its ends
 }
 
-// names reports whether the pattern names a file. A hidden one, or the hidden folder that it's in,
-// must be spelled out from the root: "*" in a shell doesn't match them either.
+// names reports whether the pattern names a file. A hidden one must be spelled out from the root: "*"
+// in a shell doesn't match it either. What is in hidden folders isn't even listed.
 func (i inclusion) names(file string) bool {
-	if !isHidden(file) {
-		return i.match(file)
+	if isHidden(file) {
+		return file == i.text
 	}
-	below, inFolder := strings.CutPrefix(file, i.text+"/")
-	return file == i.text || inFolder && !isHidden(below)
+	return i.match(file)
 }
 
 // Unmatched returns the first pattern of include that no file matches, or "".
