@@ -212,8 +212,9 @@ func (c *Config) OwnClass() string {
 	return first
 }
 
-// Code returns what auto_map names, here or in a part of the config: the repos of the Hub whose code
-// libraries run, and the files of the model's own modules. Each list is sorted.
+// Code returns the repos of the Hub whose code libraries run, because an auto_map names it, here or in
+// a part of the config, and the files of the model's own modules that have its config and its class.
+// Tokenizers and other tasks have theirs, which the model doesn't need. Each list is sorted.
 func (c *Config) Code() (repos, files []string) {
 	var walk func(key string, value any)
 	walk = func(key string, value any) {
@@ -236,13 +237,18 @@ func (c *Config) Code() (repos, files []string) {
 			}
 			if repo, _, ok := strings.Cut(v, "--"); ok {
 				repos = append(repos, repo)
-			} else if module, _, ok := strings.Cut(v, "."); ok {
-				files = append(files, module+".py")
 			}
 		}
 	}
 	for key, raw := range c.Raw {
 		walk(key, Decode[any](raw))
+	}
+	autoMap := Decode[map[string]any](c.Raw["auto_map"])
+	for _, key := range []string{"AutoConfig", c.OwnClass()} {
+		class, _ := autoMap[key].(string)
+		if module, _, ok := strings.Cut(class, "."); ok && !strings.Contains(class, "--") {
+			files = append(files, module+".py")
+		}
 	}
 	slices.Sort(repos)
 	slices.Sort(files)

@@ -425,14 +425,15 @@ func TestOwnCode(t *testing.T) {
 	for id, want := range map[string]bool{"olmo2": false, "internlm2": true} {
 		e := catalog.Find(id)
 		src := synth(t, e, false)
-		src.Config = append([]byte(`{"auto_map": {"AutoModelForCausalLM": "modeling.X"}, `), src.Config[1:]...)
+		src.Config = append([]byte(`{"auto_map": {"AutoModelForCausalLM": "modeling.X",
+			"AutoTokenizer": ["slow.T", null], "AutoModelForTokenClassification": "other.Y"}, `), src.Config[1:]...)
 		p := mustPlan(t, src, Options{})
 		if p.Loader.RemoteCode != want || slices.Contains(p.Code.Missing, "modeling.py") != want || len(p.Code.Repos) > 0 {
 			t.Errorf("%s: %+v, %+v", id, p.Loader, p.Code)
 		}
 		src.Files = append(slices.Clone(src.Files), File{Path: "modeling.py", Size: 1})
 		if p := mustPlan(t, src, Options{}); len(p.Code.Missing) > 0 {
-			t.Errorf("%s: %v is missing, but it's copied", id, p.Code.Missing)
+			t.Errorf("%s: %v is missing, but the model's class is copied, and needs no other", id, p.Code.Missing)
 		}
 		src.Config = append([]byte(`{"part": {"auto_map": {"AutoModel": ["them/theirs--m.C", null]}}, `), src.Config[1:]...)
 		p = mustPlan(t, src, Options{})
