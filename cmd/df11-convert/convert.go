@@ -71,13 +71,20 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 				return
 			}
 			printf(w, "up to date: its manifest says that %s was verified when it was made; "+
-				"to check it: df11-convert verify %s%s\n", place, human.ShellWord(place),
-				against(report, spec))
+				"to check it: %s\n", place, checkCommand(report, spec))
 			return
 		}
-		printReport(w, report, f.publishCommand(u, report))
+		printReport(w, report, f.publishCommand(u, report), checkCommand(report, spec))
 	})
 	return nil
+}
+
+// checkCommand returns the command that compares a result with its original, or "" for a part.
+func checkCommand(r *pipeline.Report, spec string) string {
+	if r.Target.Part != "" {
+		return ""
+	}
+	return "df11-convert verify " + human.ShellWord(where(r)) + against(r, spec)
 }
 
 // against returns the flag that names the original to verify, if the result doesn't name it: the

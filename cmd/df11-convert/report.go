@@ -17,8 +17,8 @@ func (t *table) sizes(s pipeline.Sizes) {
 }
 
 // printReport writes a conversion's outcome for people. publish is the command that publishes a
-// result that is only in a folder.
-func printReport(w io.Writer, r *pipeline.Report, publish string) {
+// result that is only in a folder, and check the one that compares it with its original.
+func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -44,6 +44,7 @@ func printReport(w io.Writer, r *pipeline.Report, publish string) {
 	}
 	t.row("time", "%.1f s", r.Made.Seconds)
 	if r.Target.URL == "" {
+		t.row("to check", "%s", check)
 		t.row("to publish", "%s", publish)
 	}
 	t.Flush()
