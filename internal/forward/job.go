@@ -71,10 +71,10 @@ func (j *Job) Divide() (d Division, err error) {
 	return d, err
 }
 
-// begun lists the pending outputs with tensors in a kept spool, by the ledger.
+// begun lists the pending outputs with tensors in a kept spool.
 func (j *Job) begun(pending []*spans.Output) (list []*spans.Output) {
 	for _, o := range pending {
-		if o.Spooled(j.Model.Local) && len(j.Ledger.Tensors(o.Path)) > 0 {
+		if o.Spooled(j.Model.Local) && len(j.held(o)) > 0 {
 			list = append(list, o)
 		}
 	}

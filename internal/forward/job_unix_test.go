@@ -4,12 +4,14 @@ package forward
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -30,6 +32,9 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		j := &Job{Model: &model.Model{}, Ledger: ledger.New("", stays), Folder: folder}
 		must(t, j.Ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
 		must(t, j.Ledger.AddTensors(held))
+		for _, x := range held {
+			world.Write(t, filepath.Join(folder.State().Name(), names.KeptSpool(x.Output)), []byte{})
+		}
 		j.Leftovers = j.Ledger.Outputs()
 		j.Outputs = outputs
 		n := j.Space().ForOutputs(0)

@@ -8,12 +8,26 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
+// held lists the tensors in an output's kept spool, by the ledger. It's empty without a spool: a
+// journal still lists the tensors of an output that was finished, and that someone has removed since.
+func (j *Job) held(o *spans.Output) []ledger.Tensor {
+	list := j.Ledger.Tensors(o.Path)
+	if len(list) == 0 {
+		return nil
+	}
+	if _, err := j.Folder.State().Lstat(names.KeptSpool(o.Path)); err != nil {
+		return nil
+	}
+	return list
+}
+
 // heldBytes returns how much of an output's kept spool is useful, in bytes.
 func (j *Job) heldBytes(o *spans.Output) (n int64) {
-	held := j.Ledger.Tensors(o.Path)
+	held := j.held(o)
 	if len(held) == 0 {
 		return 0
 	}

@@ -64,3 +64,22 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 		must(t, folder.Close(true))
 	}
 }
+
+// TestOnlyASpoolHoldsTensors checks that the tensors of an output which someone has removed after it
+// was finished, and its spool with it, count neither as free disk nor as begun.
+func TestOnlyASpoolHoldsTensors(t *testing.T) {
+	x := plan.Tensor{Name: "w", Source: "w", DType: "BF16", Shape: []int64{1, 50}, Length: 100}
+	outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "out", Plain: []plan.Tensor{x}}}}))(t)
+	folder, err := publish.OpenFolder(t.Context(), t.TempDir(), false, publish.NewConversion(&plan.Plan{}, publish.OriginOf(&model.Model{}), "part", false), 0o666)
+	must(t, err)
+	l := ledger.New("", false)
+	must(t, l.AddTensors([]ledger.Tensor{{Output: "out"}}))
+	j := &Job{Model: &model.Model{SHA256: []string{""}}, Outputs: outputs, Ledger: l, Folder: folder}
+	for _, want := range []int64{0, 100} {
+		if got := j.heldBytes(outputs[0]); got != want || len(j.begun(outputs)) > 0 != (want > 0) {
+			t.Errorf("%d bytes are held, want %d; begun: %d", got, want, len(j.begun(outputs)))
+		}
+		world.Write(t, filepath.Join(folder.State().Name(), names.KeptSpool("out")), make([]byte, 100))
+	}
+	must(t, folder.Close(true))
+}
