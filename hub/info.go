@@ -73,8 +73,8 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (_ string, err erro
 	return info.SHA, nil
 }
 
-// Describe returns what the Hub says about a repo at a revision ("" is main) now. Its files have names
-// only. It asks less than [Client.Info], and never answers from memory or a cache.
+// Describe returns what the Hub says about a repo at a revision ("" is main) now. Its files have
+// names only. It asks less than [Client.Info], and never answers from memory or a cache.
 func (c *Client) Describe(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
 	defer exported(&err)
 	return c.describe(ctx, repo, cmp.Or(revision, "main"), "")

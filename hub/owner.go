@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// An owner is the answer of the route whoami-v2, as far as it counts here. Orgs and Auth vary from hub
-// to hub, so what has another form says nothing.
+// An owner is the answer of the route whoami-v2, as far as it counts here. Orgs and Auth vary from
+// hub to hub, so what has another form says nothing.
 type owner struct {
 	Name       string
 	Orgs, Auth json.RawMessage
@@ -26,8 +26,8 @@ type membership struct {
 }
 
 // tokenRights are what a token may do: https://huggingface.co/docs/hub/security-tokens. The form of
-// Scoped is that of https://github.com/huggingface/dataset-viewer/pull/3067 and of trackio's check for
-// write access (https://github.com/gradio-app/trackio).
+// Scoped is that of https://github.com/huggingface/dataset-viewer/pull/3067 and of trackio's check
+// for write access (https://github.com/gradio-app/trackio).
 type tokenRights struct {
 	AccessToken struct {
 		Role        string // "read", "write", "fineGrained"
@@ -35,8 +35,8 @@ type tokenRights struct {
 	}
 }
 
-// A scope is what a fine-grained token may do with an entity: a user's or an organization's repos, or
-// one repo.
+// A scope is what a fine-grained token may do with an entity: a user's or an organization's repos,
+// or one repo.
 type scope struct {
 	Entity      struct{ Type, Name string }
 	Permissions []string
@@ -66,8 +66,8 @@ func (o owner) lacks(repo string) (words string, cause error) {
 	return "", nil
 }
 
-// allows reports whether the scope may let a token write to a repo. A resource group doesn't say whose
-// repos are in it.
+// allows reports whether the scope may let a token write to a repo. A resource group doesn't say
+// whose repos are in it.
 func (s scope) allows(repo, namespace string) bool {
 	if !slices.ContainsFunc(s.Permissions, func(p string) bool {
 		return strings.HasPrefix(p, "repo.") && strings.HasSuffix(p, ".write")
@@ -85,7 +85,8 @@ func (s scope) allows(repo, namespace string) bool {
 	return true
 }
 
-// onlyReads reports whether the organization and all of its resource groups let the member only read.
+// onlyReads reports whether the organization and all of its resource groups let the member only
+// read.
 func (m membership) onlyReads() bool {
 	reads := func(role string) bool { return role == "read" || role == "no_access" }
 	for _, g := range m.ResourceGroups {

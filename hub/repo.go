@@ -31,8 +31,8 @@ func (c *Client) WhoAmI(ctx context.Context) (_ string, err error) {
 	return o.Name, err
 }
 
-// tokenOwner asks for the token's owner, or remembers the answer. once asks only once, although a failure
-// may be temporary.
+// tokenOwner asks for the token's owner, or remembers the answer. once asks only once, although a
+// failure may be temporary.
 func (c *Client) tokenOwner(ctx context.Context, once bool) (owner, error) {
 	if o := c.owner.Load(); o != nil {
 		return *o, nil
@@ -47,8 +47,8 @@ func (c *Client) tokenOwner(ctx context.Context, once bool) (owner, error) {
 	return o, nil
 }
 
-// refusedWrite returns the error of a write that may have been refused. The Hub's words are about this
-// repo or namespace, also if the token is for reading, or fine-grained without this right.
+// refusedWrite returns the error of a write that may have been refused. The Hub's words are about
+// this repo or namespace, also if the token is for reading, or fine-grained without this right.
 func (c *Client) refusedWrite(ctx context.Context, err error) error {
 	e := wire.ErrorOf(err)
 	if !errors.Is(err, wire.ErrForbidden) || e.TokenSource == "" {

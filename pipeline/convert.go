@@ -109,8 +109,8 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	return made, nil
 }
 
-// otherOriginal says of a DF11 source which doesn't decode to what it names as its original that this
-// is so: neither of them needs to be damaged.
+// otherOriginal says of a DF11 source which doesn't decode to what it names as its original that
+// this is so: neither of them needs to be damaged.
 func (o *opened) otherOriginal(err error) error {
 	d := o.model.DecodedFrom
 	wrong, ok := errors.AsType[*model.SourceError](err)
@@ -223,9 +223,9 @@ func notLink(folder string) error {
 	return nil
 }
 
-// settled returns the target's state if it already holds everything that a run would publish, and the
-// work folder of such a run. It needs no plan. In doubt, and after an error, it returns nil, because
-// the run that follows finds out more.
+// settled returns the target's state if it already holds everything that a run would publish, and
+// the work folder of such a run. It needs no plan. In doubt, and after an error, it returns nil,
+// because the run that follows finds out more.
 func (s *session) settled(ctx context.Context, o *Options,
 	source string) (at *publish.Settled, work string) {
 	recipe, err := o.Recipe.planOptions(s.shares.Tables)

@@ -25,10 +25,10 @@ type PlanOptions struct {
 // A GPUQuestion is a GPU and what it has to hold next to the weights. 0 sequences are one.
 type GPUQuestion struct{ GiB, Context, Sequences int64 }
 
-// Plan forecasts a conversion before any weight moves: it reads headers, small files, and samples. It
-// says whether the source can be converted, how big the result will be, what making it takes, and
-// which readers load it. With Original, it hashes the whole source, as Convert does. If the disk is too small, Plan returns an error along with the forecast,
-// which says how much is needed.
+// Plan forecasts a conversion before any weight moves: it reads headers, small files, and samples.
+// It says whether the source can be converted, how big the result will be, what making it takes,
+// and which readers load it. With Original, it hashes the whole source, as Convert does. If the
+// disk is too small, Plan returns an error along with the forecast, which says how much is needed.
 func Plan(ctx context.Context, source string, opt PlanOptions) (*Forecast, error) {
 	f, err := planSource(ctx, source, opt)
 	return f, opt.ended(ctx, err)

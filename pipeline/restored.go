@@ -72,8 +72,8 @@ func needsArranging(o *opened, opt plan.Options) bool {
 		o.model.Family() == catalog.Diffusers
 }
 
-// openArranged opens the original of a DF11 model, also if that is ComfyUI's file and the original is
-// in diffusers' layout.
+// openArranged opens the original of a DF11 model, also if that is ComfyUI's file and the original
+// is in diffusers' layout.
 func (s *session) openArranged(ctx context.Context, spec string, opt plan.Options,
 	onHub bool) (*opened, error) {
 	o, err := s.openSource(ctx, spec, opt, onHub)
@@ -124,8 +124,8 @@ func (s *session) arrange(ctx context.Context, o *opened, spec string,
 }
 
 // openRestored opens the original of a DF11 model as a source, whose weights are decoded as they're
-// read. It returns nil if spec isn't a DF11 model. isDF11 says that it is one. asked is the layout that
-// the user asked for, which may be made from that of opt.
+// read. It returns nil if spec isn't a DF11 model. isDF11 says that it is one. asked is the layout
+// that the user asked for, which may be made from that of opt.
 func (s *session) openRestored(ctx context.Context, spec string, opt plan.Options,
 	asked catalog.Layout, isDF11 bool) (*opened, error) {
 	d, err := s.openDF11(ctx, spec)
@@ -153,7 +153,8 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 }
 
 // originalOf opens the original of d. If the manifest doesn't describe it, or d would have to be
-// fetched, the original that d names is opened, too. Hints repeat the layout that the user asked for.
+// fetched, the original that d names is opened, too. Hints repeat the layout that the user asked
+// for.
 func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Options,
 	asked catalog.Layout) (*opened, error) {
 	pair, o := back.Pair{DF11: d}, &opened{}

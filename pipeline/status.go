@@ -15,8 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A Publication is what source and target repo say about one model. No weight is read for it, except
-// with Options.Samples.
+// A Publication is what source and target repo say about one model. No weight is read for it,
+// except with Options.Samples.
 type Publication struct {
 	Source string
 	Target string // the repo; "" if it isn't known
@@ -29,8 +29,9 @@ type Publication struct {
 	Converted  string
 	Weights    int64
 	OtherRules bool
-	// SourceNow is the source's name on its Hub, if that isn't the one asked for: the repo was renamed.
-	// OfName is the name that the manifest has. Relicense says that the card lacks Options.License.
+	// SourceNow is the source's name on its Hub, if that isn't the one asked for: the repo was
+	// renamed. OfName is the name that the manifest has. Relicense says that the card lacks
+	// Options.License.
 	SourceNow, OfName string
 	Relicense         bool
 	// SourceBytes and ResultBytes are the sizes of the weight files, by the manifest. Published is when

@@ -195,9 +195,9 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 // errHalf is the cause of a context that ended with the time for the survey.
 var errHalf = errors.New("half of --stop-after is up")
 
-// surveyInTime is survey, but ends it after half of --stop-after: else a slot that's too short for a look
-// at the whole list would convert nothing, and the next one would begin with the same look. Then it
-// returns what's known of the first models.
+// surveyInTime is survey, but ends it after half of --stop-after: else a slot that's too short for
+// a look at the whole list would convert nothing, and the next one would begin with the same look.
+// Then it returns what's known of the first models.
 func (f *convertFlags) surveyInTime(ctx context.Context, u *ui, models []listedModel) ([]publication,
 	error) {
 	if f.stopAfter == 0 {
@@ -212,8 +212,9 @@ func (f *convertFlags) surveyInTime(ctx context.Context, u *ui, models []listedM
 	return known, err
 }
 
-// inTurn returns the models of a list in the order to convert them, if only the first ones are known. The
-// others begin with any one, so that the last ones aren't always those for which no time is left.
+// inTurn returns the models of a list in the order to convert them, if only the first ones are
+// known. The others begin with any one, so that the last ones aren't always those for which no time
+// is left.
 func inTurn(models []listedModel, known []publication) ([]listedModel, []publication) {
 	rest := models[len(known):]
 	first := rand.IntN(len(rest))

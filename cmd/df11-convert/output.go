@@ -39,6 +39,6 @@ func (r *results) width() int {
 	return width
 }
 
-// errOutput says that a result couldn't be printed. It comes with the text of its cause, and doesn't
-// wrap that, because hints about full disks don't fit it.
+// errOutput says that a result couldn't be printed. It comes with the text of its cause, and
+// doesn't wrap that, because hints about full disks don't fit it.
 var errOutput = errors.New("write to standard output")

@@ -95,8 +95,8 @@ func diskNeeds(free, most, least int64) string {
 	return text
 }
 
-// sideFiles names the files that the conversion or the Hub writes next to the weights, with the sizes
-// that are known.
+// sideFiles names the files that the conversion or the Hub writes next to the weights, with the
+// sizes that are known.
 func (f *forecast) sideFiles() string {
 	var known, unknown, hub []string
 	for _, x := range f.ResultFiles {

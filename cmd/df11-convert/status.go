@@ -257,15 +257,16 @@ func (p *publication) judge(m listedModel, err error) {
 	}
 }
 
-// isClosedBy reports whether the reason for which a namespace takes no more concerns the model, as far
-// as the survey knows: a run may upload weights, and, if the namespace takes no new repos, needs one.
+// isClosedBy reports whether the reason for which a namespace takes no more concerns the model, as
+// far as the survey knows: a run may upload weights, and, if the namespace takes no new repos,
+// needs one.
 func (p *publication) isClosedBy(why error) bool {
 	return !p.final && p.err == nil && (p.Newest == "" || p.publish > 0) &&
 		(!p.exists || !errors.Is(why, hub.ErrNamespace))
 }
 
-// status returns what's published of a model. If its entry says that it can't be converted, samples of
-// its weights count, too, as they do in a run.
+// status returns what's published of a model. If its entry says that it can't be converted, samples
+// of its weights count, too, as they do in a run.
 func (f *convertFlags) status(ctx context.Context, u *ui, m listedModel) (publication, error) {
 	o, err := f.options(u)
 	if err != nil {
@@ -303,8 +304,8 @@ func printStatus(w io.Writer, found []publication, width int) {
 // none marks an empty cell of a table.
 const none = "—"
 
-// shownState returns the state as people see it: a model whose card names another commit isn't current
-// as a whole.
+// shownState returns the state as people see it: a model whose card names another commit isn't
+// current as a whole.
 func (p *publication) shownState() string {
 	if p.State == pipeline.Current && p.CardIsStale {
 		return "card stale"

@@ -66,8 +66,8 @@ func (r *rows) table() string {
 	return b.String()
 }
 
-// print writes the rows as a table. On a terminal that is too narrow for it, each row becomes a table
-// of two columns, without the empty cells.
+// print writes the rows as a table. On a terminal that is too narrow for it, each row becomes a
+// table of two columns, without the empty cells.
 func (r *rows) print(w io.Writer, width int) {
 	if table := r.table(); terminal.Fits(table, width) {
 		fmt.Fprint(w, table)

@@ -206,8 +206,8 @@ func (u *ui) failure(err error) *failure {
 	return f
 }
 
-// saved says how much of an interrupted run is kept, as far as the run has looked: what earlier runs
-// saved counts only then.
+// saved says how much of an interrupted run is kept, as far as the run has looked: what earlier
+// runs saved counts only then.
 func (u *ui) saved() string {
 	files := count(int(u.files), "weight file")
 	switch {

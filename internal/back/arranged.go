@@ -11,8 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// A file for ComfyUI that is made of diffusers' files holds their tensors under other names, and some
-// joined. The original is what it was made of, so that is what comes back, and what is compared.
+// A file for ComfyUI that is made of diffusers' files holds their tensors under other names, and
+// some joined. The original is what it was made of, so that is what comes back, and what is
+// compared.
 
 // takeApart turns the places of the tensors of an arrangement into those of the tensors that it is
 // made of.
@@ -54,8 +55,8 @@ func (p place) cut(at, n int64) place {
 	return p
 }
 
-// arrangementOf returns what the tensors of the outputs are made of by the manifest, or nil if they're
-// the tensors of the source's files.
+// arrangementOf returns what the tensors of the outputs are made of by the manifest, or nil if
+// they're the tensors of the source's files.
 func arrangementOf(m *metadata.Manifest, files []model.File) ([]catalog.Arranged, error) {
 	if m.Source.Arranged == "" {
 		return nil, nil

@@ -225,9 +225,9 @@ func isPlainWeights(name string) bool {
 	return reader.IsLoaded(name) && path.Ext(name) != ".json"
 }
 
-// CheckAlone returns nil if decoding the model without its original restores the original's files, and
-// otherwise the error of CheckDecoding. If that's the manifest's fault, CheckAlone adds the manifest to
-// the files that differ. Call it last, and only if the pair holds the same weights.
+// CheckAlone returns nil if decoding the model without its original restores the original's files,
+// and otherwise the error of CheckDecoding. If that's the manifest's fault, CheckAlone adds the
+// manifest to the files that differ. Call it last, and only if the pair holds the same weights.
 func (c *Checker) CheckAlone(files []model.File) error {
 	err := c.CheckDecoding(files)
 	c.differsIn(err)

@@ -57,8 +57,8 @@ type place struct {
 	from, size int64
 }
 
-// NewRebuilder returns a Rebuilder for the files of a source's original. It takes the locations of all
-// tensors from the outputs of the source's plan.
+// NewRebuilder returns a Rebuilder for the files of a source's original. It takes the locations of
+// all tensors from the outputs of the source's plan.
 func NewRebuilder(d *model.DF11, outputs []*spans.Output, source *model.Model, workers int,
 	p *progress.Counters) (*Rebuilder, error) {
 	r := newRebuilder(d, workers, p)

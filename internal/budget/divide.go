@@ -37,8 +37,8 @@ func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait 
 }
 
 // Continue says which spools an earlier run has begun on the disk. They stay there, because in
-// memory they would begin again. They count from the start to the end, however early their last byte
-// arrives.
+// memory they would begin again. They count from the start to the end, however early their last
+// byte arrives.
 func (d *Demand) Continue(begun []*spans.Output) {
 	d.begun = map[*spans.Output]bool{}
 	for _, o := range begun {

@@ -87,9 +87,9 @@ func (c *Config) Number(keys ...string) int {
 	return -1
 }
 
-// isTrue reports whether Python takes a member for true: a switch that is on, a number other than 0,
-// or a text or list that isn't empty. known is false if the config lacks it, because a class may have
-// any default.
+// isTrue reports whether Python takes a member for true: a switch that is on, a number other than
+// 0, or a text or list that isn't empty. known is false if the config lacks it, because a class may
+// have any default.
 func (c *Config) isTrue(key string) (known, is bool) {
 	for _, of := range []Members{c.Text, c.Raw} {
 		if v, ok := of[key]; ok {
@@ -212,9 +212,9 @@ func (c *Config) OwnClass() string {
 	return first
 }
 
-// Code returns the repos of the Hub whose code libraries run, because an auto_map names it, here or in
-// a part of the config, and the files of the model's own modules that have its config and its class.
-// Tokenizers and other tasks have theirs, which the model doesn't need. Each list is sorted.
+// Code returns the repos of the Hub whose code libraries run, because an auto_map names it, here or
+// in a part of the config, and the files of the model's own modules that have its config and its
+// class. Tokenizers and other tasks have theirs, which the model doesn't need. Each list is sorted.
 func (c *Config) Code() (repos, files []string) {
 	var walk func(key string, value any)
 	walk = func(key string, value any) {

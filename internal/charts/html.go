@@ -75,12 +75,12 @@ func exponentRows(h *describe.Histogram) (rows []exponentRow) {
 	return rows
 }
 
-// longestText is how many characters of a name a page shows. A repo may have longer ones, to hide what
-// follows.
+// longestText is how many characters of a name a page shows. A repo may have longer ones, to hide
+// what follows.
 const longestText = 300
 
-// text makes a text from outside fit for a page: nothing in it turns what is around it, or fills the
-// page.
+// text makes a text from outside fit for a page: nothing in it turns what is around it, or fills
+// the page.
 func text(s string) string {
 	if n := 0; len(s) > longestText {
 		for i := range s {

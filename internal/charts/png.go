@@ -22,8 +22,8 @@ var (
 	violet = color.NRGBA{0x8a, 0x75, 0xc0, 255}
 )
 
-// The picture's size and its margins. A card shows it at 60% of its width, and a phone at 30%, so its
-// letters are large.
+// The picture's size and its margins. A card shows it at 60% of its width, and a phone at 30%, so
+// its letters are large.
 const (
 	pictureWidth  = 1200
 	pictureHeight = 800

@@ -49,8 +49,8 @@ type group struct {
 	Models []Published
 }
 
-// groups returns the models by mood, without empty groups. Models that need somebody come first, each
-// group in the order of the list.
+// groups returns the models by mood, without empty groups. Models that need somebody come first,
+// each group in the order of the list.
 func groups(models []Published) []group {
 	all := []group{{Mood: Bad, Label: "for you to look at"}, {Mood: Pending, Label: "for the next run"},
 		{Mood: Good, Label: "current"}, {Mood: Out, Label: "not convertible, as expected"}}
@@ -61,8 +61,8 @@ func groups(models []Published) []group {
 	return slices.DeleteFunc(all, func(g group) bool { return len(g.Models) == 0 })
 }
 
-// StatusHTML returns a page about a list of models that refers to nothing but their addresses, grouped by
-// what needs somebody.
+// StatusHTML returns a page about a list of models that refers to nothing but their addresses,
+// grouped by what needs somebody.
 func StatusHTML(name string, models []Published, now, version string) ([]byte, error) {
 	t := template.Must(template.New("status").Funcs(pageFuncs).Parse(statusPage))
 	var b bytes.Buffer

@@ -19,8 +19,8 @@ type localSource struct {
 	dir string // for spools
 }
 
-// Weights hashes the weight files, because the plan knows only their headers. From then on those sums
-// count as published.
+// Weights hashes the weight files, because the plan knows only their headers. From then on those
+// sums count as published.
 func (s localSource) Weights(ctx context.Context) (list []names.File, err error) {
 	original, m := *s.job.Model.Original(), *s.job.Model
 	files := original.Files()

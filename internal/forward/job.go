@@ -52,9 +52,9 @@ type Division struct {
 	begun []*spans.Output // whose kept spools go on
 }
 
-// Divide divides memory and disk, or returns a *budget.DiskError if the outputs need more. The spools
-// that earlier runs kept go on where they are, unless that leaves too little disk for the others:
-// the fetcher would wait forever.
+// Divide divides memory and disk, or returns a *budget.DiskError if the outputs need more. The
+// spools that earlier runs kept go on where they are, unless that leaves too little disk for the
+// others: the fetcher would wait forever.
 func (j *Job) Divide() (d Division, err error) {
 	pending, space := j.pending(), j.Space()
 	demand := budget.NewDemand(pending, spans.Segments(pending, len(j.Model.SHA256)), j.Model.Local,

@@ -13,7 +13,8 @@ import (
 )
 
 // held lists the tensors in an output's kept spool, by the ledger. It's empty without a spool: a
-// journal still lists the tensors of an output that was finished, and that someone has removed since.
+// journal still lists the tensors of an output that was finished, and that someone has removed
+// since.
 func (j *Job) held(o *spans.Output) []ledger.Tensor {
 	list := j.Ledger.Tensors(o.Path)
 	if len(list) == 0 {
@@ -39,8 +40,8 @@ func (j *Job) heldBytes(o *spans.Output) (n int64) {
 	return n
 }
 
-// reopenSpools takes over the spools that earlier runs have begun, and deletes all others, and those
-// whose tensors aren't what the ledger says.
+// reopenSpools takes over the spools that earlier runs have begun, and deletes all others, and
+// those whose tensors aren't what the ledger says.
 func (m *maker) reopenSpools(ctx context.Context, begun []*spans.Output) error {
 	for _, t := range m.fetcher.Tasks {
 		if slices.Contains(begun, t.Output) {

@@ -61,8 +61,8 @@ func (h Hint) facts(text string) []string {
 // fact matches a word in braces, in a quoted pattern.
 var fact = regexp.MustCompile(`\\\{(\w+)\\\}`)
 
-// ForList returns what to say about a list's model instead of a hint's text. A list has no flags for
-// one model: its entries have members instead.
+// ForList returns what to say about a list's model instead of a hint's text. A list has no flags
+// for one model: its entries have members instead.
 func ForList(text string) string {
 	best, most := text, -1 // the row with most of the text
 	for _, h := range forLists {

@@ -403,8 +403,8 @@ var OtherTools = map[string]Hint{
 	"threads": row("--threads", "use --workers N"),
 }
 
-// forLists are the rows that name flags of a single model, or --force for it, and what to say in a list
-// instead.
+// forLists are the rows that name flags of a single model, or --force for it, and what to say in a
+// list instead.
 var forLists = []struct{ one, list Hint }{
 	{Conflict, ListConflict}, {Stays, ListStays}, {SourceIsTarget, ListTarget},
 	{Namespace, ListNamespace}, {Quota, ListQuota}, {Visibility, ListVisibility}, {Taken, ListTaken},

@@ -13,7 +13,8 @@ type User struct {
 	Orgs []string // organizations it may write to
 	// organizations in which it has the role read
 	Reads []string
-	// what a fine-grained token may write to: namespaces and models; nil for a token with the role write
+	// what a fine-grained token may write to: namespaces and models; nil for a token with the role
+	// write
 	Writes []string
 	// the one repo the token may read and write, of any owner; "" for the owner's repos
 	Only string

@@ -205,8 +205,8 @@ func (in CardInput) TrustOwn() string {
 	return ", trust_remote_code=[" + quotedList(repos) + "]"
 }
 
-// CodeRuns says, in a comment, whose code builds the model. It claims that files are in the repo only
-// if they are.
+// CodeRuns says, in a comment, whose code builds the model. It claims that files are in the repo
+// only if they are.
 func (in CardInput) CodeRuns() string {
 	code := in.Plan.Code
 	switch {
@@ -312,7 +312,8 @@ func (in CardInput) Doubt(name string) string {
 	return ""
 }
 
-// OthersUntested returns the readers that no one has tried, besides those whose code the card shows.
+// OthersUntested returns the readers that no one has tried, besides those whose code the card
+// shows.
 func (in CardInput) OthersUntested() []plan.Reader {
 	return filter(in.Readers(plan.Untested), func(r plan.Reader) bool {
 		return r.Name != plan.OwnReader && (r.Name != plan.OfficialReader || !in.HasOfficial())

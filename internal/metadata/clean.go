@@ -40,8 +40,8 @@ func (f *FrontMatter) Clean() (did []string) {
 	return did
 }
 
-// LeftOut says what of a source's README.md is in no card of ours: members of its front matter, with
-// a line of its own for the words of a gate, and its text if the card can't link to it.
+// LeftOut says what of a source's README.md is in no card of ours: members of its front matter,
+// with a line of its own for the words of a gate, and its text if the card can't link to it.
 func LeftOut(readme []byte, linked bool) (did []string) {
 	taken := map[string]bool{"quantized_by": true} // we always state our own
 	for _, m := range new(FrontMatter).members() {

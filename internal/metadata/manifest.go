@@ -83,8 +83,8 @@ type Source struct {
 	Repo   string       `json:"repo,omitempty"`
 	Commit string       `json:"commit,omitempty"` // pinned commit; empty for a local source
 	Files  []SourceFile `json:"files"`
-	// Arranged is the class of diffusers whose tensors a file for ComfyUI was made of: the outputs hold
-	// those of Files under other names, and joined. It's "" if they have the names of Files.
+	// Arranged is the class of diffusers whose tensors a file for ComfyUI was made of: the outputs
+	// hold those of Files under other names, and joined. It's "" if they have the names of Files.
 	Arranged string `json:"arranged,omitempty"`
 }
 

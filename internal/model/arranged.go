@@ -18,9 +18,9 @@ import (
 )
 
 // OpenArranged opens a model in diffusers' layout as the one file that ComfyUI has of it, if it's
-// known how its class is arranged there; ok is false if it isn't. Reading weights that aren't on this
-// machine fails with ErrRemoteWeights. Licenses and notices come along. Closing the result closes
-// src. After an error, src stays open.
+// known how its class is arranged there; ok is false if it isn't. Reading weights that aren't on
+// this machine fails with ErrRemoteWeights. Licenses and notices come along. Closing the result
+// closes src. After an error, src stays open.
 func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	opt plan.Options) (Source, *Model, bool, error) {
 	weights, header, list, ok, err := arrange(src, m)
@@ -77,8 +77,8 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	return &arranged{out, src}, one, true, err
 }
 
-// behind lists the files that readers of a model in diffusers' layout open, and that a file for ComfyUI
-// doesn't hold.
+// behind lists the files that readers of a model in diffusers' layout open, and that a file for
+// ComfyUI doesn't hold.
 func behind(of *plan.Source) (list []plan.Skipped, err error) {
 	carried, err := plan.Carry(of, catalog.Diffusers)
 	for _, f := range slices.Concat(carried.Copied, carried.Components) {
@@ -113,8 +113,8 @@ func (m *Model) Class() string {
 	return config.ClassName
 }
 
-// arrange returns the weights of a model as ComfyUI has them, the header of that file, and what each
-// of its tensors is made of.
+// arrange returns the weights of a model as ComfyUI has them, the header of that file, and what
+// each of its tensors is made of.
 func arrange(src Source, m *Model) (*io.SectionReader, *safetensors.Header, []catalog.Arranged, bool,
 	error) {
 	type origin struct {
@@ -163,6 +163,6 @@ type remoteWeights struct{}
 
 func (remoteWeights) ReadAt([]byte, int64) (int, error) { return 0, ErrRemoteWeights }
 
-// ErrRemoteWeights says that a source can't be read in another order, because its weights would have
-// to be fetched.
+// ErrRemoteWeights says that a source can't be read in another order, because its weights would
+// have to be fetched.
 var ErrRemoteWeights = errors.New("only weights on this machine can be arranged for ComfyUI")

@@ -9,9 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Explain makes the hint of an error about the source's files fit the source. What is wrong in a repo
-// only its owner can fix. If there's nothing to convert, the card may name the model that there is:
-// anyone can write that, so the hint says whose claim it is.
+// Explain makes the hint of an error about the source's files fit the source. What is wrong in a
+// repo only its owner can fix. If there's nothing to convert, the card may name the model that
+// there is: anyone can write that, so the hint says whose claim it is.
 func (m *Model) Explain(err error) error {
 	cause, named := hint.Of(err).Cause, m.namedBase()
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && cause == "" {

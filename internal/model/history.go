@@ -23,8 +23,8 @@ func (m *Model) NameNow(ctx context.Context, repo string) (string, error) {
 	return m.history.client.Leads(ctx, repo)
 }
 
-// HashAt returns the hash that the source's Hub lists for a file at another commit. It returns "" if
-// the commit doesn't have the file or isn't known there, and for a local source.
+// HashAt returns the hash that the source's Hub lists for a file at another commit. It returns ""
+// if the commit doesn't have the file or isn't known there, and for a local source.
 func (m *Model) HashAt(ctx context.Context, commit, name string) (string, error) {
 	if m.history == nil || commit == "" {
 		return "", nil

@@ -96,8 +96,8 @@ func OriginalSource(src Source) Source {
 	return src
 }
 
-// CardLeftOut says what of the source's card ours doesn't have. The text of a DF11 model's card may be
-// ours.
+// CardLeftOut says what of the source's card ours doesn't have. The text of a DF11 model's card may
+// be ours.
 func (m *Model) CardLeftOut() []string {
 	return metadata.LeftOut(m.card, m.Origin != nil || m.DecodedFrom != nil)
 }

@@ -28,8 +28,8 @@ type Origin struct {
 	Endpoint     string // of its Hub
 	Open         bool   // its Hub says clearly that everyone may read it
 	// Revision is what the caller asked for, if main was at another commit when the source was opened,
-	// or if that isn't known. OffMain says that main isn't known to have the same files for programs, by
-	// their hashes.
+	// or if that isn't known. OffMain says that main isn't known to have the same files for programs,
+	// by their hashes.
 	Revision string
 	OffMain  bool
 	// Equal counts the weight files of a local source, which all have the SHA-256 that the Hub
@@ -86,8 +86,8 @@ func (m *Model) Closed() string {
 	}
 }
 
-// ClosedNow is Closed by what the Hubs say now: a repo may turn private during a run. A repo that can't
-// be read any more is closed. The error says that a Hub doesn't answer.
+// ClosedNow is Closed by what the Hubs say now: a repo may turn private during a run. A repo that
+// can't be read any more is closed. The error says that a Hub doesn't answer.
 func (m *Model) ClosedNow(ctx context.Context) (string, error) {
 	if m.Origin == nil {
 		return m.Closed(), nil
@@ -123,7 +123,8 @@ func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hu
 	return info, "", err
 }
 
-// compareMain compares a revision, "" for main, with what its repo's main has now. It reads no files.
+// compareMain compares a revision, "" for main, with what its repo's main has now. It reads no
+// files.
 func (o *Origin) compareMain(ctx context.Context, info *hub.RepoInfo, revision string) {
 	if revision == "" || revision == "main" {
 		return
@@ -178,9 +179,9 @@ func (e *NotOriginalError) Error() string {
 // must be the source's, each by the SHA-256 that the Hub states. If revision is "", Prove compares
 // with the commit that a download noted, and with main. If these files aren't there, the error is a
 // NotOriginalError. Unless names or sizes differ, it reads the source's weights, and it reads no
-// weights of the repo. A SHA-256 that the model has already counts. opt are the source's own options.
-// copied are the files without weights that a result takes from the source. Prove reads those, too, and
-// Origin.Unlike lists the ones that aren't the repo's.
+// weights of the repo. A SHA-256 that the model has already counts. opt are the source's own
+// options. copied are the files without weights that a result takes from the source. Prove reads
+// those, too, and Origin.Unlike lists the ones that aren't the repo's.
 func (m *Model) Prove(ctx context.Context, src Source, copied []plan.File, c *hub.Client, repo,
 	revision string, opt plan.Options, workers int) error {
 	err := m.proveWeights(ctx, src, c, repo, revision, opt, workers)
@@ -222,7 +223,8 @@ func (m *Model) proveWeights(ctx context.Context, src Source, c *hub.Client, rep
 	return err
 }
 
-// prove is proveWeights for one revision, "" for main. It fills in sums, and leaves the source's own card.
+// prove is proveWeights for one revision, "" for main. It fills in sums, and leaves the source's
+// own card.
 func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
 	opt plan.Options, sums []string, workers int) error {
 	_, f, info, err := openRepo(ctx, c, repo, revision)
@@ -255,8 +257,8 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	return nil
 }
 
-// compareCopied compares files with those of the repo that has the weights, by path and hash, and lists
-// in Origin.Unlike those that differ or that the repo lacks.
+// compareCopied compares files with those of the repo that has the weights, by path and hash, and
+// lists in Origin.Unlike those that differ or that the repo lacks.
 func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File) error {
 	m.Origin.Unlike = nil
 	for _, f := range files {

@@ -73,8 +73,8 @@ func refuseUnknown(inv *inventory) error {
 		"the catalog doesn't know this model, and its names show no stack of blocks to compress")
 }
 
-// isVAE reports whether the source has the first and the last convolution of an image autoencoder, as
-// diffusers and ComfyUI name them.
+// isVAE reports whether the source has the first and the last convolution of an image autoencoder,
+// as diffusers and ComfyUI name them.
 func (inv *inventory) isVAE() bool {
 	for _, prefix := range []string{"", "first_stage_model.", "vae."} {
 		first, hasFirst := inv.shape(prefix + "encoder.conv_in.weight")

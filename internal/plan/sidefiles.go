@@ -6,8 +6,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// SideFiles lists the paths of the files that a conversion writes next to the weights. Together with
-// OutputFiles, Copied, and Components, they're all files of the result.
+// SideFiles lists the paths of the files that a conversion writes next to the weights. Together
+// with OutputFiles, Copied, and Components, they're all files of the result.
 func (p *Plan) SideFiles() (paths []string) {
 	if p.RemainderIndex != "" {
 		paths = append(paths, p.RemainderIndex)

@@ -110,13 +110,14 @@ func (e *LostError) Error() string {
 	return s
 }
 
-// An UnreadError says that another client couldn't read back what was published. It says nothing about
-// what is there.
+// An UnreadError says that another client couldn't read back what was published. It says nothing
+// about what is there.
 type UnreadError struct{ error }
 
 func (e *UnreadError) Unwrap() error { return e.error }
 
-// A LostFileError says that a folder doesn't hold a file any more that this run has made or found there.
+// A LostFileError says that a folder doesn't hold a file any more that this run has made or found
+// there.
 type LostFileError struct{ Path string }
 
 func (e *LostFileError) Error() string {

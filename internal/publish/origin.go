@@ -39,8 +39,8 @@ type Source interface {
 // An Opener opens outputs for reading, and keeps at most pieces bytes of a repo's in memory.
 type Opener = func(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 
-// OriginOf returns the origin of a model's weights. Its source answers from what a Hub says, and reads
-// no files.
+// OriginOf returns the origin of a model's weights. Its source answers from what a Hub says, and
+// reads no files.
 func OriginOf(m *model.Model) Origin {
 	o := Origin{Local: m.Local, Source: listedSource{m}}
 	if m.Origin != nil {

@@ -88,8 +88,8 @@ func (p *Push) NameNow(ctx context.Context, repo string) (string, error) {
 }
 
 // CanCopy reports, by path, which large files of a source the Hub may be able to copy from the
-// source's storage to the target's. After an error it's none of them: they can be fetched and uploaded
-// instead. If there are large files, it costs a listing of the source.
+// source's storage to the target's. After an error it's none of them: they can be fetched and
+// uploaded instead. If there are large files, it costs a listing of the source.
 func (p *Push) CanCopy(ctx context.Context, m *model.Model, files []plan.File) map[string]bool {
 	can := map[string]bool{}
 	for _, f := range p.copyable(ctx, m, files) {

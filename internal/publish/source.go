@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// SourceTargetError says that the result would take the place of its source, or, with Inside, a place
-// in it. Flag is the one that chooses another target.
+// SourceTargetError says that the result would take the place of its source, or, with Inside, a
+// place in it. Flag is the one that chooses another target.
 type SourceTargetError struct {
 	Target, Flag string
 	Inside       bool
@@ -33,8 +33,8 @@ func (e *SourceTargetError) Error() string {
 func (e *SourceTargetError) Hint() hint.Hint { return hint.SourceIsTarget.With("flag", e.Flag) }
 
 // RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is
-// there is part of the source. Nor does it let a result into a DF11 model, all of whose files count. A
-// single ComfyUI file may lie next to its source, whose name it never has.
+// there is part of the source. Nor does it let a result into a DF11 model, all of whose files
+// count. A single ComfyUI file may lie next to its source, whose name it never has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	if m.Folder == "" || p.Layout == catalog.ComfyUI && m.From == nil {
 		return nil

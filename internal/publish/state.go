@@ -28,8 +28,9 @@ const (
 	Foreign State = "foreign"
 )
 
-// State returns what a repo holds of a conversion, and changes nothing. The inspection is nil if there
-// is no repo, or none to compare with. State returns the error with which a run would refuse the repo.
+// State returns what a repo holds of a conversion, and changes nothing. The inspection is nil if
+// there is no repo, or none to compare with. State returns the error with which a run would refuse
+// the repo.
 func (p Push) State(ctx context.Context, run *Conversion,
 	m *model.Model) (State, *Inspection, error) {
 	if p.isSource(p.Repo, m) {

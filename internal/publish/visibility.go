@@ -38,15 +38,16 @@ func (v Visibility) String() string {
 	return "is to be private: " + v.Why + "; --public publishes it for everyone, if the license allows that"
 }
 
-// Visibility says who may see the target, by what the source's Hub said when the source was opened. A
-// flag decides. Without one, the target is as open as its Hub says that the repo with the source's
-// weights is. The target of a source without such a repo is private. Nothing else that's found on a
-// disk or in a card counts.
+// Visibility says who may see the target, by what the source's Hub said when the source was opened.
+// A flag decides. Without one, the target is as open as its Hub says that the repo with the
+// source's weights is. The target of a source without such a repo is private. Nothing else that's
+// found on a disk or in a card counts.
 func (p *Push) Visibility(ctx context.Context, m *model.Model) Visibility {
 	return p.visibility(ctx, m, m.Closed())
 }
 
-// VisibilityNow is Visibility by what the source's Hub says now. The error says that it doesn't answer.
+// VisibilityNow is Visibility by what the source's Hub says now. The error says that it doesn't
+// answer.
 func (p *Push) VisibilityNow(ctx context.Context, m *model.Model) (Visibility, error) {
 	if p.Private != nil {
 		return p.Visibility(ctx, m), nil
@@ -140,8 +141,8 @@ func (v Visibility) refuse(target *hub.RepoInfo) error {
 }
 
 // admit asks again whether a commit may be made, right before it: if the result may be public, the
-// source's Hub must still say so, and else the target must still be closed to strangers. A flag that
-// allows a public target stays as it is.
+// source's Hub must still say so, and else the target must still be closed to strangers. A flag
+// that allows a public target stays as it is.
 func (r *repo) admit(ctx context.Context) (err error) {
 	v := r.visibility
 	if v.Open && v.Asked {

@@ -94,8 +94,8 @@ type inclusion struct {
 	text string // without slashes at its ends
 }
 
-// names reports whether the pattern names a file. A hidden one must be spelled out from the root: "*"
-// in a shell doesn't match it either. What is in hidden folders isn't even listed.
+// names reports whether the pattern names a file. A hidden one must be spelled out from the root:
+// "*" in a shell doesn't match it either. What is in hidden folders isn't even listed.
 func (i inclusion) names(file string) bool {
 	if isHidden(file) {
 		return file == i.text

@@ -77,10 +77,10 @@ func isFound(name string) bool {
 	return IsSafetensors(weights) && IsUsual(weights)
 }
 
-// Fate returns what a conversion does with a file and, unless it's copied, why. From a local folder,
-// only what a reader of the model opens is copied, and what a caller includes. Weights of a part that
-// a .gitignore names are lost: the model doesn't load without them. What else it names, though readers
-// open it, is left out.
+// Fate returns what a conversion does with a file and, unless it's copied, why. From a local
+// folder, only what a reader of the model opens is copied, and what a caller includes. Weights of a
+// part that a .gitignore names are lost: the model doesn't load without them. What else it names,
+// though readers open it, is left out.
 func (o *Original) Fate(name string) (f Fate, why string) {
 	f, why = o.fate(name)
 	if o.Folder == nil || o.Folder.Includes(name) || o.Folder.isOpened(name) {

@@ -9,8 +9,9 @@ import (
 
 // Fold breaks lines that are wider than a terminal between words. In a table, the rest of a line
 // continues below its last column, unless that begins too far right. Elsewhere, the rest is
-// indented. A command at the end of a line, after a colon or in the last column, stays in one piece, so
-// that people can copy it; the terminal may wrap it. If width is 0, there is no terminal, and Fold changes nothing.
+// indented. A command at the end of a line, after a colon or in the last column, stays in one
+// piece, so that people can copy it; the terminal may wrap it. If width is 0, there is no terminal,
+// and Fold changes nothing.
 func Fold(text string, width int) string {
 	if width == 0 {
 		return text
@@ -59,8 +60,8 @@ func foldLine(b *strings.Builder, line string, width int) {
 	}
 }
 
-// wordsOf splits a text at its spaces. A command at its end, after a colon or in the last column, is one
-// word.
+// wordsOf splits a text at its spaces. A command at its end, after a colon or in the last column,
+// is one word.
 func wordsOf(text string) []string {
 	for _, end := range []string{":", " "} {
 		if before, command, ok := strings.Cut(text, end+" df11-convert "); ok {
@@ -72,6 +73,6 @@ func wordsOf(text string) []string {
 
 var styles = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// Columns returns the width of a line on a terminal. Chinese, Japanese, and Korean letters and most emoji
-// take two columns.
+// Columns returns the width of a line on a terminal. Chinese, Japanese, and Korean letters and most
+// emoji take two columns.
 func Columns(line string) int { return uniseg.StringWidth(styles.ReplaceAllString(line, "")) }

@@ -48,9 +48,9 @@ func newRoundTripper(governor *Governor) *http.Transport {
 	}
 }
 
-// proxyFor returns the proxy of a request, as http.ProxyFromEnvironment does. That one goes directly
-// to the host if it can't read the variable, and a password with a bare % is enough for that:
-// https://pkg.go.dev/golang.org/x/net/http/httpproxy. A network that demands a proxy would be
+// proxyFor returns the proxy of a request, as http.ProxyFromEnvironment does. That one goes
+// directly to the host if it can't read the variable, and a password with a bare % is enough for
+// that: https://pkg.go.dev/golang.org/x/net/http/httpproxy. A network that demands a proxy would be
 // bypassed, so this is an error here. Hosts on this machine never have a proxy.
 func proxyFor(r *http.Request) (*url.URL, error) {
 	name, value := proxyVariable(r.URL.Scheme)
