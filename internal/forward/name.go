@@ -15,7 +15,7 @@ import (
 // ends or the draft is discarded.
 func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	ctx, d.stopHash = context.WithCancel(ctx)
-	d.sum = sync.OnceValues(func() (string, error) {
+	sum := sync.OnceValues(func() (string, error) {
 		done := p.Timed(progress.Hash)
 		sum, err := streams.SHA256(ctx, io.NewSectionReader(d.file, 0, d.size))
 		if done(d.size); err != nil {
@@ -23,7 +23,8 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 		}
 		return sum, nil
 	})
-	go func() { _, _ = d.sum() }()
+	d.sum = sum
+	go func() { _, _ = sum() }()
 }
 
 // name records a compared file in the ledger, syncs it to disk, and renames it. It waits for
