@@ -73,6 +73,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		return nil, err
 	}
 	defer src.Close()
+	src.model.CompareMain(ctx)
 	if src.model.Local {
 		for _, text := range carrying(src.plan.Carried) {
 			s.say("%s", text)

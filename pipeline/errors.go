@@ -135,6 +135,7 @@ var kinds = []kind{
 	{ErrNotConvertible, wraps[*unlike], none},
 	{ErrUsage, wraps[usage.Error], none},
 	{ErrUsage, oneOf(hub.ErrArgument), none},
+	{ErrUsage, oneOf(model.ErrRemoteWeights), hint.ArrangedHere},
 	{ErrDiskFull, disk.IsNoSpace, hint.DiskFull},
 	{ErrDiskBudget, wraps[*budget.DiskError], hint.DiskBudget},
 	{ErrMemoryBudget, isMemory, hint.MemoryBudget},

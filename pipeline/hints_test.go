@@ -44,6 +44,7 @@ func TestHintsOfErrors(t *testing.T) {
 		{&model.ChangedError{}, hint.SourceChanged},
 		{&model.SourceError{}, hint.SourceCorrupt},
 		{&back.LeftOutError{}, hint.LeftOut},
+		{model.ErrRemoteWeights, hint.ArrangedHere},
 		{&hub.Error{Repo: "a/b", Err: hub.ErrConflict}, hint.BranchMoved},
 		{unfinished(dir), hint.Unfinished},
 		{&spans.UnaccountedError{}, hint.Unaccounted},

@@ -662,7 +662,7 @@ var elsewhere = map[string]string{
 	"FirstRow": "internal/plan/parameters_test.go", "NoParameters": "internal/plan/parameters_test.go",
 	"ListTaken": "cmd/df11-convert/hints_test.go", "ListWitness": "cmd/df11-convert/hints_test.go",
 	"ListLost": "cmd/df11-convert/hints_test.go", "ListDiskFolder": "cmd/df11-convert/hints_test.go",
-	"LeftOut": "pipeline/hints_test.go", "Unfinished": "pipeline/hints_test.go",
+	"LeftOut": "pipeline/hints_test.go", "ArrangedHere": "pipeline/hints_test.go", "Unfinished": "pipeline/hints_test.go",
 	"Network": "hub/internal/wire/hint_test.go", "NetworkProxy": "hub/internal/wire/hint_test.go", "BadProxy": "hub/internal/wire/network_test.go", "NotHub": "hub/internal/wire/hint_test.go",
 	"WebPage": "hub/internal/wire/hint_test.go", "AnyScheme": "hub/internal/wire/hint_test.go", "Certificate": "hub/internal/wire/hint_test.go",
 	"Login": "hub/internal/wire/hint_test.go", "TwoHubs": "cmd/df11-convert/publisher_test.go", "Costly": "internal/catalog/match_test.go", "Again": "hub/internal/wire/hint_test.go", "AgainAt": "cmd/df11-convert/twohubs_test.go", "Firewall": "hub/outage_test.go",

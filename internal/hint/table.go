@@ -55,10 +55,12 @@ var (
 	NotOriginal = row("NotOriginal", "leave --original out; if you trained from that model, name it as "+
 		"base_model in the source's README.md: the card then says so")
 	OriginalIsSource = row("OriginalIsSource", "leave --original out")
-	PartsMissing     = row("PartsMissing", "make those parts with --shard, then run --finish again")
-	RepoName         = row("RepoName", "name the target with --repo-id ORG/NAME")
-	PublisherRepo    = row("PublisherRepo", "set HF_OIDC_RESOURCE to the target")
-	LargeFile        = row("LargeFile", "choose the layout with one file per module: --layout "+
+	ArrangedHere     = row("ArrangedHere", "leave --level full out; or download the original, with hf "+
+		"download, and name its folder with --against")
+	PartsMissing  = row("PartsMissing", "make those parts with --shard, then run --finish again")
+	RepoName      = row("RepoName", "name the target with --repo-id ORG/NAME")
+	PublisherRepo = row("PublisherRepo", "set HF_OIDC_RESOURCE to the target")
+	LargeFile     = row("LargeFile", "choose the layout with one file per module: --layout "+
 		"transformers or diffusers")
 	ManyFiles = row("ManyFiles", "choose a layout with fewer files with --layout")
 )

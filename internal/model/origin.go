@@ -41,8 +41,10 @@ type Origin struct {
 	// the repo's by their hashes.
 	Unlike []string
 
-	hub   *hub.Client             // of its Hub
-	files map[string]hub.FileInfo // of a repo that a local source was compared with, by path
+	listed *hub.RepoInfo           // of a repo that is the source itself
+	asked  string                  // the revision that the caller gave, "" for main
+	hub    *hub.Client             // of its Hub
+	files  map[string]hub.FileInfo // of a repo that a local source was compared with, by path
 }
 
 // Described returns what a Hub says about a source. The model lists no files.
@@ -121,6 +123,14 @@ func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hu
 		}
 	}
 	return info, "", err
+}
+
+// CompareMain finds Revision and OffMain of a source on a Hub. It makes one request if the caller gave
+// a revision.
+func (m *Model) CompareMain(ctx context.Context) {
+	if o := m.Origin; o != nil && o.listed != nil {
+		o.compareMain(ctx, o.listed, o.asked)
+	}
 }
 
 // compareMain compares a revision, "" for main, with what its repo's main has now. It reads no

@@ -38,7 +38,7 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	m.history = &history{client: c, repo: info.ID, files: map[string][]hub.FileInfo{}}
 	src, m, err := openSource(ctx, f, m, opt)
 	if err == nil {
-		m.Origin.compareMain(ctx, info, revision)
+		m.Origin.listed, m.Origin.asked = info, revision
 	}
 	return src, m, err
 }
