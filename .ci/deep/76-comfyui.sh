@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Converts tiny models of diffusers' classes into ComfyUI files, once from the model and once from its DF11 folder, decodes these
-# files, and runs diffusers' own converters over them: every bit must be the model's. Needs what 70-readers.sh needs.
+# Converts tiny models of diffusers' classes into ComfyUI files, once from the model and once from its DF11 folder, decodes the
+# units with decode.c, and runs diffusers' own converters over them: every bit must be the model's. decode must restore the
+# model's file. Needs what 70-readers.sh needs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh

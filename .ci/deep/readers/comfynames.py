@@ -1,6 +1,9 @@
 """Checks internal/catalog/comfynames.txt against the converters of diffusers, which do the opposite."""
 
+import ctypes
 import inspect
+import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -36,19 +39,47 @@ BUILT_IN = {"inner_dim = 3072": f"inner_dim = {WIDTH}", "q_dim = 2304": f"q_dim 
             "k_dim = v_dim = 768": f"k_dim = v_dim = {WIDTH // 2}"}
 
 
-def back(name: str, file: pathlib.Path) -> dict[str, torch.Tensor]:
+def decoder(scratch: pathlib.Path):
+    library = scratch / "decode.so"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, pathlib.Path(__file__).parent / "decode.c"], check=True)
+    decode = ctypes.CDLL(str(library)).decode
+    decode.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_int] * 3
+    decode.restype = ctypes.c_int64
+    return decode
+
+
+def stored(folder: pathlib.Path, decode) -> dict[str, torch.Tensor]:
+    """Returns the tensors of a ComfyUI file by their names there, its units decoded."""
+    tensors = load_file(next(folder.glob("*.safetensors")))
+    for unit in json.loads((folder / "df11-manifest.json").read_text())["units"]:
+        arrays = {name: tensors.pop(f"{unit['path']}.{name}").contiguous() for name in (
+            "luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions")}
+        luts, codes, sign_mantissa, positions, gaps, splits = arrays.values()
+        weights = torch.empty(sign_mantissa.numel(), dtype=torch.bfloat16)
+        written = decode(luts.data_ptr(), codes.data_ptr(), sign_mantissa.data_ptr(), positions.data_ptr(), gaps.data_ptr(),
+                         weights.data_ptr(), luts.shape[0], codes.numel(), weights.numel())
+        assert written == weights.numel(), unit["path"]
+        shapes = [t["shape"] for t in unit["tensors"]]
+        parts = weights.tensor_split(splits)
+        assert [p.numel() for p in parts] == [math.prod(s) for s in shapes], unit["path"]
+        tensors.update((t["name"], p.view(t["shape"])) for t, p in zip(unit["tensors"], parts))
+    return tensors
+
+
+def back(name: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     function = CONVERTERS.get(name, f"convert_{name}_transformer_checkpoint_to_diffusers")
     source = inspect.getsource(getattr(single_file_utils, function))
     for published, tiny in BUILT_IN.items():
         source = source.replace(published, tiny)
     scope = dict(vars(single_file_utils))
     exec(source, scope)
-    return scope[function](load_file(file))
+    return scope[function](tensors)
 
 
 def main(program: str, work: str) -> None:
     torch.manual_seed(0)
     top = pathlib.Path(work)
+    decode = decoder(top)
 
     def run(*args: str | pathlib.Path) -> None:
         subprocess.run([program, *map(str, args), "--quiet"], check=True, stdout=subprocess.DEVNULL)
@@ -63,13 +94,15 @@ def main(program: str, work: str) -> None:
         run(source, "-o", top / f"{name}-DF11")
         want = load_file(source / "diffusion_pytorch_model.safetensors")
         for start in (source, top / f"{name}-DF11"):
-            one, file = top / f"{start.name}-one", top / f"{start.name}-back"
+            one, restored = top / f"{start.name}-one", top / f"{start.name}-back"
             run(start, "--layout", "single", "-o", one)
-            run("decode", one, "-o", file)
-            got = back(name, next(file.glob("*.safetensors")))
+            got = back(name, stored(one, decode))
             assert got.keys() == want.keys(), sorted(got.keys() ^ want.keys())
             for key, tensor in want.items():
                 assert torch.equal(got[key].view(torch.int16), tensor.view(torch.int16)), key
+            run("decode", one, "-o", restored)
+            original = "diffusion_pytorch_model.safetensors"
+            assert (restored / original).read_bytes() == (source / original).read_bytes(), restored
         print(f"{name}: {len(want)} tensors, every bit the same")
 
 
