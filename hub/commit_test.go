@@ -68,19 +68,6 @@ func TestCreateRepo(t *testing.T) {
 	}
 }
 
-// TestNoRightToCreate checks that a refusal in the user's own namespace is about the token, and one in
-// another about the namespace.
-func TestNoRightToCreate(t *testing.T) {
-	for owner, own := range map[string]bool{"acme": true, "ACME": true, "me": false} {
-		c, _ := testClient(t, script(says(403, `{"error":"You don't have the rights to create a model under the namespace \"acme\""}`),
-			says(200, `{"name":"`+owner+`","auth":{"accessToken":{"role":"write"}}}`)))
-		_, err := c.CreateRepo(t.Context(), "acme/m", nil)
-		if !errors.Is(err, wire.ErrForbidden) || errors.Is(err, wire.ErrNamespace) == own {
-			t.Errorf("of %s: %v", owner, err)
-		}
-	}
-}
-
 func TestValidateCard(t *testing.T) {
 	w := script(says(200, `{"errors":[],"warnings":[{"message":"no license"}]}`),
 		says(400, `{"errors":[{"message":"\"license\" must be a string"}],"warnings":[]}`), says(404, ""))

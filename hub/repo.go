@@ -58,10 +58,6 @@ func (c *Client) refusedWrite(ctx context.Context, err error) error {
 		if _, cause := o.lacks(e.Repo); cause != nil {
 			return e.Under(cause)
 		}
-		namespace, _, _ := strings.Cut(e.Repo, "/")
-		if errors.Is(err, wire.ErrNamespace) && strings.EqualFold(namespace, o.Name) {
-			return e.Under(wire.ErrForbidden) // no admin can help with the user's own namespace
-		}
 	}
 	return err
 }
