@@ -63,9 +63,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		if err := at.RemoveWork(folder, opt.part().String(), s.shares.Budget); err != nil {
 			s.Log.Warn("can't remove what an earlier run left on this machine", "err", err)
 		}
-		if opt.WorkDir == "" || opt.SharedWorkDir {
-			s.sayOtherWork(folder)
-		}
+		s.sayOtherWork(&opt, folder)
 		return reportOf(convert.SettledReport(at)), nil
 	}
 	src, err := s.openWhole(ctx, &opt, source)
@@ -206,9 +204,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		}
 	}
 	job.WorkDir = o.workDir(job.Push, src.plan.Digest())
-	if o.WorkDir == "" || o.SharedWorkDir {
-		s.sayOtherWork(job.WorkDir)
-	}
+	s.sayOtherWork(o, job.WorkDir)
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
 	return job, err

@@ -17,9 +17,9 @@ var targetsWork = regexp.MustCompile(`^(.+--.+)-([0-9a-f]{16})(?:-.+)?$`)
 // sayOtherWork names the work folders that runs with other plans left for the same target, and
 // their size. A killed run leaves its folder, and once the source or the options change, no run
 // opens it again. It removes none, because a run for another branch may still need it.
-func (s *session) sayOtherWork(own string) {
+func (s *session) sayOtherWork(o *Options, own string) {
 	mine := targetsWork.FindStringSubmatch(filepath.Base(own))
-	if mine == nil {
+	if mine == nil || o.WorkDir != "" && !o.SharedWorkDir { // the caller's own folder, whatever its name
 		return
 	}
 	in := filepath.Dir(own)
