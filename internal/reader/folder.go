@@ -41,7 +41,7 @@ func NewFolder(paths, include []string, read func(name string) []byte, unusable 
 		if path.Base(p) == ".gitignore" {
 			f.ignore[path.Dir(p)] = parseIgnore(read(p))
 		}
-		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && isReaders(path.Base(p)) {
+		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && IsOpened(path.Base(p)) {
 			s.needModules(p)
 		}
 	}
@@ -61,7 +61,7 @@ func (f *Folder) isOpened(name string) bool {
 // withholds reports whether a reader of the model would open a file by its name alone, but for a
 // .gitignore.
 func (f *Folder) withholds(name string) bool {
-	return f.dirs[path.Dir(name)] && isReaders(path.Base(name)) && f.isIgnored(name)
+	return f.dirs[path.Dir(name)] && IsOpened(path.Base(name)) && f.isIgnored(name)
 }
 
 func (f *Folder) isKnown(name string) bool {
@@ -74,7 +74,7 @@ func (f *Folder) isKnown(name string) bool {
 	case dir == "custom_generate":
 		return base == "generate.py" || base == "requirements.txt"
 	}
-	return f.dirs[dir] && (isReaders(base) || IsNotice(base) || isFound(base) || isVariant(base))
+	return f.dirs[dir] && (IsOpened(base) || IsNotice(base) || isFound(base) || isVariant(base))
 }
 
 // isHidden reports whether a file or a folder above it is hidden. Keys and tokens are kept in such
@@ -147,10 +147,7 @@ var openedToo = regexp.MustCompile(`^(sentence_(bert|roberta|distilbert|camember
 	`tokenizer\.model\.v\d+(m\d+)?)$`)
 
 // IsOpened reports whether a reader of a model opens a file by its name alone, other than weights.
-func IsOpened(base string) bool { return isReaders(base) }
-
-// isReaders reports whether readers open a file by its name.
-func isReaders(base string) bool { return opened[base] || openedToo.MatchString(base) }
+func IsOpened(base string) bool { return opened[base] || openedToo.MatchString(base) }
 
 // A search fills in a Folder.
 type search struct {

@@ -24,8 +24,7 @@ func Loads(dir, name string) bool {
 // IsWeightName reports whether a path can be that of a source's weight file: a safe path of a
 // .safetensors file, without hidden files or folders.
 func IsWeightName(p string) bool {
-	return names.IsSafe(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") &&
-		IsSafetensors(p)
+	return names.IsSafe(p) && !isHidden(p) && IsSafetensors(p)
 }
 
 // shardNumber matches the end of a shard's name: -00001-of-00002.
