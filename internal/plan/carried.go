@@ -19,6 +19,7 @@ type Carried struct {
 	// copied unchanged, too: weights of other parts, such as a pipeline's components; may be large
 	Components []File
 	NotCopied  []Skipped // left out
+	withheld   []string  // of these, what the source's own .gitignore names, though readers open it
 	// Stay lists the files of a local folder that no reader of the model opens. Their names are
 	// private: they belong in no card and no manifest.
 	Stay []string
@@ -102,6 +103,9 @@ func (o *original) carry(s *Source) (c Carried) {
 		default:
 			c.NotCopied = append(c.NotCopied, Skipped{f.Path, why, fate == reader.Lost})
 		}
+		if fate == reader.Withheld {
+			c.withheld = append(c.withheld, f.Path)
+		}
 	}
 	c.NotCopied = append(c.NotCopied, s.Behind...)
 	return c
@@ -126,13 +130,13 @@ type parts struct {
 // It also finds a part of the same class as the converted part, such as the second expert of Wan
 // 2.2. That part stays BF16, because the official loader takes the units of only one model from a
 // repo.
-func judgeParts(o *original, s *Survey, notCopied []Skipped, notes *Notes) (p parts) {
+func judgeParts(o *original, s *Survey, c *Carried, notes *Notes) (p parts) {
 	lost, left := map[string][]string{}, map[string]bool{}
-	for _, f := range notCopied {
-		part := o.PartOf(f.Path)
-		if _, isListed := o.parts[part]; isListed && f.Why != reader.Withheld {
+	for _, f := range c.NotCopied {
+		part, isWithheld := o.PartOf(f.Path), slices.Contains(c.withheld, f.Path)
+		if _, isListed := o.parts[part]; isListed && !isWithheld {
 			left[part] = left[part] || f.Lost
-		} else if f.Lost || f.Why == reader.Withheld {
+		} else if f.Lost || isWithheld {
 			lost[f.Why] = append(lost[f.Why], f.Path)
 		}
 	}

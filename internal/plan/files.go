@@ -49,7 +49,7 @@ func placeFiles(ctx context.Context, r *reading, layout catalog.Layout, v *divis
 		f.config = r.survey.Config
 	}
 	f.carried = o.carry(&r.source)
-	f.parts = judgeParts(o, r.survey, f.carried.NotCopied, notes)
+	f.parts = judgeParts(o, r.survey, &f.carried, notes)
 	return f, f.checkCollisions()
 }
 

@@ -25,15 +25,13 @@ type Fate int
 
 // Fates.
 const (
-	Copied Fate = iota
-	Part        // copied: weights of another part, which may be large
-	Left        // left out: it has no place in the result
-	Lost        // left out, although a reader of the original opens it
-	Stays       // left out: no reader of the model in that folder opens it, and its name is private too
+	Copied   Fate = iota
+	Part          // copied: weights of another part, which may be large
+	Left          // left out: it has no place in the result
+	Withheld      // left out: a .gitignore of the folder names it, although a reader of the model opens it
+	Lost          // left out, although a reader of the original opens it
+	Stays         // left out: no reader of the model in that folder opens it, and its name is private too
 )
-
-// Withheld is why a file is left out that a reader opens.
-const Withheld = "named by a .gitignore, though readers open such files"
 
 // NewOriginal returns an Original by the paths of all its files. parts are its folders with other
 // weights, by model_index.json.
@@ -93,7 +91,7 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 	case f == Part && o.PartOf(name) != "" && isFound(name):
 		return Lost, "a .gitignore names these weights of " + o.PartOf(name)
 	case f == Copied && o.Folder.withholds(name):
-		return Left, Withheld
+		return Withheld, "named by a .gitignore, though readers open such files"
 	}
 	return Stays, ""
 }
