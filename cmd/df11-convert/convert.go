@@ -70,8 +70,9 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 					place)
 				return
 			}
-			printf(w, "up to date: its manifest says that %s was verified when it was made; "+
-				"to check it: %s\n", place, checkCommand(report, spec))
+			check := checkCommand(report, spec)
+			printf(w, "up to date: its manifest says that %s was verified when it was made%s%s\n", place,
+				choose(check == "", "", "; to check it: "), check)
 			return
 		}
 		printReport(w, report, f.publishCommand(u, report), checkCommand(report, spec))
@@ -79,25 +80,23 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	return nil
 }
 
-// checkCommand returns the command that compares a result with its original, or "" for a part.
+// checkCommand returns the command that compares a result with its original. If the result doesn't
+// name that, the command names the folder or file that was converted, as the user wrote it. A path
+// that reads like org/name gets a ./ in front, because --against prefers the Hub. It's "" for a part,
+// and if only a DF11 model is known, which verify takes for no original.
 func checkCommand(r *pipeline.Report, spec string) string {
-	if r.Target.Part != "" {
+	command := "df11-convert verify " + human.ShellWord(where(r))
+	switch {
+	case r.Target.Part != "":
 		return ""
-	}
-	return "df11-convert verify " + human.ShellWord(where(r)) + against(r, spec)
-}
-
-// against returns the flag that names the original to verify, if the result doesn't name it: the
-// folder or file that was converted, as the user wrote it. A path that reads like org/name gets a ./
-// in front, because --against prefers the Hub.
-func against(r *pipeline.Report, spec string) string {
-	if r.Source.Commit != "" || r.Source.Original != "" {
+	case r.Source.Commit != "" || r.Source.Original != "":
+		return command
+	case r.Decoded != "":
 		return ""
-	}
-	if address.OnHub(spec) {
+	case address.OnHub(spec):
 		spec = "./" + spec
 	}
-	return " --against " + human.ShellWord(spec)
+	return command + " --against " + human.ShellWord(spec)
 }
 
 // limitTime returns a context that --stop-after ends the way a signal would, and its cancel
