@@ -54,19 +54,13 @@ type choice func(*spans.Output) bool
 // all picks every output.
 func all(*spans.Output) bool { return true }
 
-// Peak returns the most bytes that the unfinished spools of some outputs hold at once. Finished
+// peak returns the most bytes that the unfinished spools of some outputs hold at once. Finished
 // spools don't count, because they will be freed. So a budget of this size can make the fetcher
 // wait, but never forever.
-func (d *Demand) Peak(of func(*spans.Output) bool) (peak int64) {
+func (d *Demand) peak(of func(*spans.Output) bool) (peak int64) {
 	var held int64
-	for o := range d.begun {
-		if of(o) {
-			held += o.Size
-		}
-	}
-	peak = held
 	for _, a := range d.arrivals {
-		if d.begun[a.output] || !of(a.output) {
+		if !of(a.output) {
 			continue
 		}
 		if a.begin {

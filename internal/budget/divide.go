@@ -13,9 +13,9 @@ import (
 // Demand is the disk and memory that outputs need while source files are streamed in order.
 type Demand struct {
 	arrivals []arrival
-	spooled  []*spans.Output        // spooled: their source bytes wait in a spool
-	begun    map[*spans.Output]bool // spooled, too: an earlier run has begun the spool on the disk
-	memory   int64                  // for spools
+	spooled  []*spans.Output // spooled: their source bytes wait in a spool
+	begun    int64           // bytes of further spools, which an earlier run has begun on the disk
+	memory   int64           // for spools
 	// size of the largest finished file; 0 if files don't wait for an upload
 	outMin int64
 }
@@ -36,14 +36,18 @@ func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait 
 	return d
 }
 
-// Continue says which spools an earlier run has begun on the disk. They stay there, because in
-// memory they would begin again. They count from the start to the end, however early their last
-// byte arrives.
-func (d *Demand) Continue(begun []*spans.Output) {
-	d.begun = map[*spans.Output]bool{}
+// Continue returns the demand of the other outputs if an earlier run has begun the spools of some on
+// the disk. These stay there, because in memory they would begin again. They take their size from
+// the start to the end, however early their last byte arrives.
+func (d Demand) Continue(begun []*spans.Output) *Demand {
+	is := map[*spans.Output]bool{}
 	for _, o := range begun {
-		d.begun[o] = true
+		is[o] = true
+		d.begun += o.Size
 	}
+	d.arrivals = slices.DeleteFunc(slices.Clone(d.arrivals), func(a arrival) bool { return is[a.output] })
+	d.spooled = slices.DeleteFunc(slices.Clone(d.spooled), func(o *spans.Output) bool { return is[o] })
+	return &d
 }
 
 // Shares is how disk and memory are divided.
@@ -59,7 +63,7 @@ type Shares struct {
 func (d *Demand) Divide(disk int64) (Shares, error) {
 	for _, inMemory := range d.choices() {
 		onDisk := d.onDisk(inMemory)
-		if d.Peak(inMemory) <= d.memory && (disk == 0 || onDisk+d.outMin <= disk) {
+		if d.peak(inMemory) <= d.memory && (disk == 0 || onDisk+d.outMin <= disk) {
 			return d.share(disk, onDisk, inMemory), nil
 		}
 	}
@@ -71,7 +75,7 @@ func (d *Demand) Divide(disk int64) (Shares, error) {
 func (d *Demand) Least() int64 {
 	least := int64(math.MaxInt64)
 	for _, inMemory := range d.choices() {
-		if d.Peak(inMemory) <= d.memory {
+		if d.peak(inMemory) <= d.memory {
 			least = min(least, d.onDisk(inMemory)+d.outMin)
 		}
 	}
@@ -91,11 +95,9 @@ func (d *Demand) choices() []choice {
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
 	small := d.largestWithin(sizes, d.memory/2)
-	list := []choice{func(o *spans.Output) bool {
-		return o.Size <= small && len(o.Units) > 0 && !d.begun[o]
-	}}
+	list := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }}
 	for _, size := range sizes {
-		list = append(list, func(o *spans.Output) bool { return o.Size > size && !d.begun[o] })
+		list = append(list, func(o *spans.Output) bool { return o.Size > size })
 	}
 	return list
 }
@@ -104,7 +106,7 @@ func (d *Demand) choices() []choice {
 // more than limit together.
 func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 	for _, size := range sizes {
-		if d.Peak(func(o *spans.Output) bool { return o.Size <= size && !d.begun[o] }) > limit {
+		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
 			break
 		}
 		largest = size
@@ -114,7 +116,7 @@ func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 
 // onDisk returns the most that the spools on disk hold together.
 func (d *Demand) onDisk(inMemory choice) int64 {
-	return d.Peak(func(o *spans.Output) bool { return !inMemory(o) })
+	return d.begun + d.peak(func(o *spans.Output) bool { return !inMemory(o) })
 }
 
 // share gives spools and finished files what they need, plus half of the remaining disk each.

@@ -61,8 +61,7 @@ func TestDivide(t *testing.T) {
 		t.Errorf("an output without a unit is open until the end, but a kill loses its spool: %+v %v", got, err)
 	}
 	// what an earlier run has begun on the disk stays there, and takes its place from the start
-	d := NewDemand(outputs, segments, false, true, 3*mb)
-	d.Continue(outputs[:1])
+	d := NewDemand(outputs, segments, false, true, 3*mb).Continue(outputs[:1])
 	if got, err := d.Divide(9*mb + 2*quarter); err != nil || got.InMemory[outputs[0]] || !got.InMemory[outputs[1]] {
 		t.Errorf("a spool of an earlier run goes to memory: %+v %v", got, err)
 	}
@@ -84,7 +83,7 @@ func TestPeak(t *testing.T) {
 	_, sorted := inTurn(4, 2, 1)
 	last := func(o *spans.Output) bool { return o == outputs[2] }
 	d := NewDemand(outputs, segments, false, false, 0)
-	if got := []int64{d.Peak(all), d.Peak(last), NewDemand(nil, sorted, false, false, 0).Peak(all)}; !slices.Equal(got, []int64{7, 1, 4}) {
+	if got := []int64{d.peak(all), d.peak(last), NewDemand(nil, sorted, false, false, 0).peak(all)}; !slices.Equal(got, []int64{7, 1, 4}) {
 		t.Errorf("%d", got)
 	}
 }

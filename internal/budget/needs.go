@@ -88,7 +88,7 @@ type holding struct {
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
 	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), m.Local, sizes != nil,
 		b.Memory.Spools)
-	h.unfinished = d.Peak(all)
+	h.unfinished = d.peak(all)
 	h.disk = d.spoolBound()
 	h.memory = min(h.disk, d.memory)
 	if sizes != nil {
@@ -125,7 +125,7 @@ func finished(outputs []*spans.Output, size func(*spans.Output) int64) int64 {
 // unfinished outputs.
 func (d *Demand) spoolBound() int64 {
 	size := func(o *spans.Output) int64 { return o.Size }
-	return min(d.Peak(all)+largest(d.spooled, fullSpools, size),
+	return min(d.peak(all)+largest(d.spooled, fullSpools, size),
 		largest(d.spooled, len(d.spooled), size))
 }
 

@@ -57,10 +57,10 @@ type Division struct {
 // others: the fetcher would wait forever.
 func (j *Job) Divide() (d Division, err error) {
 	pending, space := j.pending(), j.Space()
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(j.Model.SHA256)), j.Model.Local,
+	all := budget.NewDemand(pending, spans.Segments(pending, len(j.Model.SHA256)), j.Model.Local,
 		!j.Folder.Stays, j.Memory.Spools)
 	for _, d.begun = range [][]*spans.Output{j.begun(pending), nil} {
-		demand.Continue(d.begun)
+		demand := all.Continue(d.begun)
 		least := demand.Least()
 		if err = space.Check(least); err == nil {
 			d.Disk = space.ForOutputs(least)
