@@ -250,19 +250,19 @@ func (x *inspector) judge(ctx context.Context) error {
 			x.conflict.Files = append(x.conflict.Files, name)
 		}
 	}
+	if err := x.findRemoved(ctx); err != nil {
+		return fmt.Errorf("%s: %w", x.now.where, err)
+	}
 	for _, name := range slices.Concat(x.conflict.Alike, x.conflict.Files) {
-		_, goes, err := x.isListed(ctx, name, x.replaced[name])
-		if err != nil {
-			return fmt.Errorf("%s: %w", x.now.where, err)
-		}
-		if !goes {
+		if !slices.Contains(x.conflict.Removed, name) {
 			x.conflict.Stay = append(x.conflict.Stay, name)
 		}
 	}
-	return x.findRemoved(ctx)
+	return nil
 }
 
-// findRemoved adds to the conflict what a run with Force would remove.
+// findRemoved adds to the conflict what a run with Force would remove. In a folder, it hashes each
+// of these files.
 func (x *inspector) findRemoved(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(x.replaced)) {
 		version, err := x.now.contents.version(name)
@@ -273,7 +273,7 @@ func (x *inspector) findRemoved(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", x.now.where, err)
+			return err
 		}
 	}
 	return nil
