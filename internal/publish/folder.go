@@ -50,22 +50,33 @@ func (f *Folder) Unlocked() bool { return f.disk.Unlocked }
 // work folder, whose files only this conversion needs.
 func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 	perm fs.FileMode) (f *Folder, err error) {
-	f = &Folder{Stays: stays, run: run, at: place{force: run.Force, work: !stays, folder: stays,
-		journal: path.Join(names.StateDir, journalName(run.Part))}}
+	if f, err = lockFolder(root, stays, run.Part, perm); err != nil {
+		return nil, err
+	}
+	f.run, f.at.force = run, run.Force
+	if err = f.inspect(ctx); err != nil {
+		return nil, errors.Join(err, f.disk.Leave())
+	}
+	f.ledger = f.earlier()
+	return f, nil
+}
+
+// lockFolder makes the folder for a part and locks it. It looks at nothing that is there. A work
+// folder's files are only the user's, whatever perm is.
+func lockFolder(root string, stays bool, part string, perm fs.FileMode) (*Folder, error) {
+	f := &Folder{Stays: stays, at: place{work: !stays, folder: stays,
+		journal: path.Join(names.StateDir, journalName(part))}}
 	kind := disk.Output
 	if !stays {
 		kind, perm, f.within = disk.Work, 0o600, path.Join(names.StateDir, filesDir)
 	}
+	var err error
 	if f.disk, err = disk.OpenFolder(kind, root, perm); err != nil {
 		return nil, err
 	}
 	f.disk.InTheWay = func(name string) error {
 		return &ConflictError{Where: f.Name(), Overwritten: []string{name}}
 	}
-	if err = f.inspect(ctx); err != nil {
-		return nil, errors.Join(err, f.disk.Leave())
-	}
-	f.ledger = f.earlier()
 	return f, nil
 }
 

@@ -2,9 +2,11 @@ package publish
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -17,19 +19,18 @@ import (
 // that a run could use: the journal must be of this plan, and list only outputs that the target
 // has. If another run has the folder, that run removes it.
 func (s *Settled) RemoveWork(root, part string, memory int64) error {
-	f := &Folder{within: path.Join(names.StateDir, filesDir), ledger: ledger.New("", false),
-		at: place{work: true, journal: path.Join(names.StateDir, journalName(part))}}
-	if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(f.at.journal))); err != nil {
+	journal := path.Join(names.StateDir, journalName(part))
+	if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(journal))); err != nil {
 		return nil //nolint:nilerr // there is none, or none of ours
 	}
-	var err error
-	if f.disk, err = disk.OpenFolder(disk.Work, root, 0o600); err != nil {
+	f, err := lockFolder(root, false, part, 0o600)
+	if err != nil {
 		if errors.Is(err, disk.ErrLocked) {
 			return nil
 		}
 		return err
 	}
-	b, err := f.disk.Read(f.at.journal, metadata.MaxManifestBytes(memory))
+	b, err := f.disk.Read(journal, metadata.MaxManifestBytes(memory))
 	if err != nil || metadata.Fits(b, memory) != nil {
 		return errors.Join(err, f.disk.Release())
 	}
@@ -45,8 +46,7 @@ func (s *Settled) RemoveWork(root, part string, memory int64) error {
 	for _, o := range s.Manifest.Outputs {
 		f.disk.Known[f.place(o.Path)] = ""
 	}
-	for _, o := range published.Outputs {
-		f.ledger.Adopt([]ledger.Output{o})
-	}
+	f.ledger = ledger.New(published.Plan, false)
+	f.ledger.Adopt(slices.Collect(maps.Values(published.Outputs)))
 	return f.Close(true)
 }
