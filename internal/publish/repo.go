@@ -44,10 +44,10 @@ type repo struct {
 func openRepo(ctx context.Context, push Push, run *Conversion, m *model.Model, from *Folder) (*repo,
 	error) {
 	r := &repo{from: from, push: push, run: run, source: m}
-	if err := r.ensure(ctx, m); err != nil {
+	err := r.ensure(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	name := cmp.Or(push.Revision, "main")
 	r.main, err = r.open(ctx, name, run.Force)
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision == "" {
@@ -122,12 +122,10 @@ func (r *repo) Found() *Inspection { return r.main.in }
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too
 // visible, and that it is not the source.
-func (r *repo) ensure(ctx context.Context, m *model.Model) error {
-	visibility, err := r.push.Visibility(ctx, m), error(nil)
-	if m.Local { // since the source was opened, its weights were hashed
-		if visibility, err = r.push.VisibilityNow(ctx, m); err != nil {
-			return err
-		}
+func (r *repo) ensure(ctx context.Context) error {
+	visibility, err := r.decide(ctx)
+	if err != nil {
+		return err
 	}
 	r.visibility = visibility
 	private := r.push.Private // with nil, the account's default decides
@@ -154,13 +152,22 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 		return err
 	}
 	r.push.Repo = info.ID // a renamed repo still answers to its former name
-	if r.push.isSource(info.ID, m) {
+	if r.push.isSource(info.ID, r.source) {
 		return &SourceTargetError{Target: info.ID, Flag: "--repo-id"}
 	}
 	if err := visibility.refuse(info); err != nil {
 		return err
 	}
 	return r.push.Hub.CheckAccess(ctx, r.push.Repo)
+}
+
+// decide says who may see the target. It asks about a local source again: since that was opened, its
+// weights were hashed.
+func (r *repo) decide(ctx context.Context) (Visibility, error) {
+	if r.source.Local {
+		return r.push.VisibilityNow(ctx, r.source)
+	}
+	return r.push.Visibility(ctx, r.source), nil
 }
 
 // lookTries is how often a run asks, a second apart, for main of a repo that has none.
