@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
@@ -218,7 +219,7 @@ func (f *Folder) isResult(name string) bool {
 	h, err := safetensors.ReadHeader(file, st.Size())
 	return err == nil && (reader.IsUsual(name) && reader.FamilyOf(name) != catalog.ComfyUI ||
 		slices.ContainsFunc(h.Tensors, func(t safetensors.Tensor) bool {
-			return strings.HasSuffix(t.Name, ".encoded_exponent")
+			return strings.HasSuffix(t.Name, "."+encoder.NameEncodedExponent)
 		}))
 }
 
