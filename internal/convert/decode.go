@@ -55,7 +55,7 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 	if err := back.CheckPlaces(opt.DF11, opt.OutDir, files); err != nil {
 		return nil, err
 	}
-	if err := addSums(ctx, model.OriginalSource(opt.Source), files, opt.Workers); err != nil {
+	if err := addSums(ctx, opt.Source, files, opt.Workers); err != nil {
 		return nil, err
 	}
 	opt.Progress.SetPhase("decode")

@@ -24,7 +24,7 @@ type localSource struct {
 func (s localSource) Weights(ctx context.Context) (list []names.File, err error) {
 	original, m := *s.job.Model.Original(), *s.job.Model
 	files := original.Files()
-	if err := addSums(ctx, model.OriginalSource(s.job.Source), files, s.job.Workers); err != nil {
+	if err := addSums(ctx, s.job.Source, files, s.job.Workers); err != nil {
 		return nil, err
 	}
 	original.SHA256 = nil

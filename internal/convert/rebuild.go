@@ -29,7 +29,7 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 		return nil
 	}
 	s.freeBuffers()
-	if err := addSums(ctx, model.OriginalSource(s.Source), files, s.Workers); err != nil {
+	if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
 		return err
 	}
 	d, err := s.openOutputs(ctx, files)

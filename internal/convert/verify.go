@@ -139,7 +139,7 @@ func (v *verification) alone(ctx context.Context) error {
 func (v *verification) original(ctx context.Context) ([]model.File, error) {
 	if v.hashed == nil {
 		files := v.Model.Original().Files()
-		if err := addSums(ctx, model.OriginalSource(v.Source), files, v.Workers); err != nil {
+		if err := addSums(ctx, v.Source, files, v.Workers); err != nil {
 			return nil, err
 		}
 		v.hashed = files
@@ -251,9 +251,10 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 	return proof
 }
 
-// addSums hashes the files of the original that have no published SHA-256, such as local ones. It
-// hashes a few at once, because hashing one file can't be divided.
-func addSums(ctx context.Context, original model.Source, files []model.File, workers int) error {
+// addSums hashes the files of a source's original that have no published SHA-256, such as local
+// ones. It hashes a few at once, because hashing one file can't be divided.
+func addSums(ctx context.Context, src model.Source, files []model.File, workers int) error {
+	original := model.OriginalSource(src)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
 	for i, f := range files {
