@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -164,18 +163,10 @@ func (e *OwnInputError) Error() string {
 }
 
 // BringsAlong reports whether a path belongs to a local model: it lies in the model's folder, or
-// it's the model's one file. It compares folders by identity: a folder can have many names, through
-// case, mounts, and links.
+// it's the model's one file.
 func BringsAlong(d *model.DF11, at string) (bool, error) {
 	if d.Local() == "" {
 		return false, nil
 	}
-	top, err := os.Stat(d.Local())
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(disk.Above(at), func(above string) bool {
-		there, err := os.Stat(above)
-		return err == nil && os.SameFile(top, there)
-	}), nil
+	return disk.IsWithin(at, d.Local())
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -192,6 +193,20 @@ func Above(path string) (list []string) {
 		}
 	}
 	return list
+}
+
+// IsWithin reports whether a path leads to a folder, or through it, or to the file that top is. It
+// compares by identity: a folder can have many names, through case, mounts, and links. Nothing has
+// to exist at the path.
+func IsWithin(path, top string) (bool, error) {
+	at, err := os.Stat(top)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(Above(path), func(above string) bool {
+		there, err := os.Stat(above)
+		return err == nil && os.SameFile(at, there)
+	}), nil
 }
 
 // above lists a path and the folders that it lies in, as written.

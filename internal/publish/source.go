@@ -53,19 +53,13 @@ func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 			return &SourceTargetError{Target: out, Flag: "-o"}
 		}
 	}
-	if m.Decoded && isInside(out, m.Folder) {
-		return &SourceTargetError{Target: out, Flag: "-o", Inside: true}
+	if m.Decoded {
+		inside, _ := disk.IsWithin(out, m.Folder) // if that folder is gone, reading it says so
+		if inside {
+			return &SourceTargetError{Target: out, Flag: "-o", Inside: true}
+		}
 	}
 	return nil
-}
-
-// isInside reports whether a path leads through a folder.
-func isInside(at, folder string) bool {
-	there, err := os.Stat(folder)
-	return err == nil && slices.ContainsFunc(disk.Above(at), func(above string) bool {
-		info, err := os.Stat(above)
-		return err == nil && os.SameFile(info, there)
-	})
 }
 
 // foldersOf describes the existing folders that files below a folder lie in, at any depth.
