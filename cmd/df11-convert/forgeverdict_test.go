@@ -270,7 +270,7 @@ func (x *verdictCase) check(g *forger, seen map[string]bool) {
 		strings.Fields(strings.Replace(x.args, "LOCAL", local, 1))...)
 	code, text, diag := program(g.T, args...)
 	isDamaged := strings.HasPrefix(x.verdicts, "damaged") && !strings.Contains(x.verdicts, "weights")
-	if !strings.Contains(strings.Join(strings.Fields(text+diag), " "), x.says) || code != x.exit ||
+	if !strings.Contains(oneSpace(text+diag), x.says) || code != x.exit ||
 		strings.Contains(text, " is damaged: ") != isDamaged {
 		g.Errorf("%s: exit %d, want %d and %q: %s%s", x.name, code, x.exit, x.says, text, diag)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,20 +24,28 @@ func startHub(t *testing.T, token string, opts ...hubtest.Option) *hubtest.Serve
 	return s
 }
 
-// program runs the program in this process.
-func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// captured returns a ui that writes to two files, and what closes and reads them.
+func captured(t *testing.T) (u *ui, read func() (stdout, stderr string)) {
 	t.Helper()
 	dir := t.TempDir()
 	var files [2]*os.File
 	for i := range files {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
 		world.Must(t, err)
-		defer f.Close()
 		files[i] = f
 	}
-	u := newUI(files[0], files[1])
+	return newUI(files[0], files[1]), func() (stdout, stderr string) {
+		world.Must(t, errors.Join(files[0].Close(), files[1].Close()))
+		return string(world.Read(t, files[0].Name())), string(world.Read(t, files[1].Name()))
+	}
+}
+
+// program runs the program in this process.
+func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	u, read := captured(t)
 	code = execute(t.Context(), u, args)
-	stdout, stderr = string(world.Read(t, files[0].Name())), string(world.Read(t, files[1].Name()))
+	stdout, stderr = read()
 	if slices.Contains(args, "--json") {
 		if err := checkDocument(code, stdout); err != nil {
 			t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,6 +36,7 @@ func killModel(layers int) *hubtest.Model {
 // waiting take no time.
 type night struct {
 	hub   hub.Options
+	hubs  *pipeline.Hubs // instead of hub
 	list  string
 	work  string
 	disk  int64
@@ -54,20 +54,15 @@ func newNight(t *testing.T, s *hubtest.Server, list string) *night {
 // run runs batch --push, and returns its report, what it printed, and what ended it.
 func (n *night) run(ctx context.Context, t *testing.T) (b batchReport, diag string, err error) {
 	t.Helper()
-	var files [2]*os.File
-	for i := range files {
-		f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		world.Must(t, err)
-		defer f.Close()
-		files[i] = f
-	}
-	u, opt := newUI(files[0], files[1]), n.hub
+	u, read := captured(t)
 	u.json, u.command = true, "batch"
-	f := &convertFlags{sourceFlags: sourceFlags{instead: &opt}, target: targetFlags{push: true, force: n.force},
+	opt := n.hub
+	f := &convertFlags{sourceFlags: sourceFlags{hubs: n.hubs, instead: &opt}, target: targetFlags{push: true, force: n.force},
 		stopAfter: n.slot, gpu: gpuFlags{mode: "off"}, workDir: n.work, disk: sizeFlag(n.disk)}
 	err = runBatch(ctx, u, f, n.list)
 	b, _ = u.found.(batchReport)
-	return b, string(world.Read(t, files[1].Name())), err
+	_, diag = read()
+	return b, diag, err
 }
 
 // TestATokenForReadingEndsAList checks that a list ends with the first model that its token can't

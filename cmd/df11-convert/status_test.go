@@ -26,20 +26,14 @@ type statusReport struct {
 // status runs status, and returns its document, which follows the schema, or what it printed.
 func (n *night) status(ctx context.Context, t *testing.T, json bool, flags pageFlags) (r statusReport, text string) {
 	t.Helper()
-	var files [2]*os.File
-	for i := range files {
-		f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		world.Must(t, err)
-		defer f.Close()
-		files[i] = f
-	}
-	u, opt := newUI(files[0], files[1]), n.hub
+	u, read := captured(t)
 	u.json, u.command = json, "status"
+	opt := n.hub
 	f := &convertFlags{sourceFlags: sourceFlags{instead: &opt}, target: targetFlags{push: true}}
 	code := u.report(ctx, runStatus(ctx, u, f, flags, n.list))
-	out := string(world.Read(t, files[0].Name()))
+	out, diag := read()
 	if !json {
-		return statusReport{Exit: code}, out + string(world.Read(t, files[1].Name()))
+		return statusReport{Exit: code}, out + diag
 	}
 	if err := checkDocument(code, out); err != nil {
 		t.Error(err)
@@ -180,7 +174,7 @@ func TestStatusThatEndsEarly(t *testing.T) {
 						return
 					}
 					for _, want := range []string{"current org/m0 ", "current org/m1 ", "2 models not asked about"} {
-						if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+						if !strings.Contains(oneSpace(text), want) {
 							t.Errorf("no %q in %s", want, text)
 						}
 					}

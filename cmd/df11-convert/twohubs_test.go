@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -68,21 +65,9 @@ func oneAway(t *testing.T, away, what string, meet hubtest.Action, lasts time.Du
 		return &hub.Options{Connection: hub.Connection{Endpoint: url, EndpointSource: variable, Token: "hf_any",
 			TokenSource: "HF_TOKEN", HTTPTransport: both}}
 	}
-	var files [2]*os.File
-	for i := range files {
-		f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		world.Must(t, err)
-		defer f.Close()
-		files[i] = f
-	}
-	u := newUI(files[0], files[1])
-	u.json, u.command = true, "batch"
-	f := &convertFlags{sourceFlags: sourceFlags{hubs: &pipeline.Hubs{
-		Options: options("https://source.test", "HF_ENDPOINT"), Target: options("https://target.test", "DF11_PUSH_ENDPOINT"),
-		Patience: patience}}, target: targetFlags{push: true, force: true}, gpu: gpuFlags{mode: "off"}, workDir: t.TempDir()}
-	err := runBatch(t.Context(), u, f, list)
-	b, _ := u.found.(batchReport)
-	diag := string(world.Read(t, files[1].Name()))
+	n := &night{hubs: &pipeline.Hubs{Options: options("https://source.test", "HF_ENDPOINT"),
+		Target: options("https://target.test", "DF11_PUSH_ENDPOINT"), Patience: patience}, list: list, work: t.TempDir(), force: true}
+	b, diag, err := n.run(t.Context(), t)
 	if lasts < 5*time.Minute {
 		if err != nil || b.Outcomes[outcomeConverted] != 4 {
 			t.Errorf("%v, %v\n%s", err, b.Outcomes, diag)
