@@ -69,8 +69,9 @@ func (c *Client) CheckRight(ctx context.Context, repo string, exists bool) (err 
 	if !c.t.Opt.HasToken() || c.t.Opt.Offline {
 		return nil
 	}
+	r := wire.Get("create repo "+repo, repo, "")
 	if exists {
-		r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
+		r = c.mayWrite(repo)
 		r.Once = true
 		if _, err := c.t.Call(ctx, r, nil); err == nil || errors.Is(err, wire.ErrForbidden) {
 			return c.refusedWrite(ctx, err)
@@ -87,13 +88,14 @@ func (c *Client) CheckRight(ctx context.Context, repo string, exists bool) (err 
 	if cause == nil {
 		return nil
 	}
-	op := "create repo " + repo
-	if exists {
-		op = "write to " + repo
-	}
-	e := c.t.Failure(wire.Get(op, repo, ""), nil, cause)
+	e := c.t.Failure(r, nil, cause)
 	e.Message = words
 	return e
+}
+
+// mayWrite returns the request that asks whether the token may write to a repo.
+func (c *Client) mayWrite(repo string) *wire.Request {
+	return c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
 }
 
 // Quantized returns a few repos whose names contain search and whose cards say that they hold base
@@ -116,8 +118,7 @@ func (c *Client) Quantized(ctx context.Context, base, search string) (ids []stri
 // the hub has no route for that, it asks how to upload a card.
 func (c *Client) CheckAccess(ctx context.Context, repo string) (err error) {
 	defer exported(&err)
-	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
-	_, err = c.t.Call(ctx, r, nil)
+	_, err = c.t.Call(ctx, c.mayWrite(repo), nil)
 	if wire.ErrorOf(err).Status == http.StatusNotFound { // olah calls a missing route a missing repo
 		card := Blob{Path: names.Card, Reader: strings.NewReader("")}
 		err = preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}})
