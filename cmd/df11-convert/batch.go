@@ -164,24 +164,21 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	}
 	sayEmpty(u, f, models)
 	found := batchReport{Outcomes: map[string]int{}, Failed: map[string]int{}, Models: []batchResult{}}
-	known := make([]publication, len(models))
-	all := len(models)
-	if f.target.push && !f.target.force {
+	known, surveys := make([]publication, len(models)), f.target.push && !f.target.force
+	if surveys {
 		known, err = f.surveyInTime(ctx, u, models)
-		all = len(known)
 	}
 	if err != nil {
 		err = endedEarly(u, models, known, err, &found)
 	} else {
-		if all < len(models) {
+		if len(known) < len(models) {
 			u.say("half of the time is up after a look at %d of %d models: the others get one when their turn comes",
-				all, len(models))
+				len(known), len(models))
 			models, known = inTurn(models, known)
-		} else if f.target.push && !f.target.force {
-			found.Bill = billOf(known)
-		}
-		if found.Bill != nil && found.Bill.Models > 0 {
-			u.say("%s", found.Bill)
+		} else if surveys {
+			if found.Bill = billOf(known); found.Bill.Models > 0 {
+				u.say("%s", found.Bill)
+			}
 		}
 		err = f.convertAll(ctx, u, models, known, &found)
 	}
