@@ -283,7 +283,7 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		var r batchResult
 		surveyed := known[i].Newest != ""
 		p := listPatience{f: f, u: u, worked: surveyed || i > 0, listed: surveyed,
-			model: m, others: neighbors(models, i, answered)}
+			models: models, at: i, answered: answered}
 		alike, err := p.try(ctx, func() (err error) {
 			r, err = flags.convertListed(ctx, u, m, known[i])
 			return err

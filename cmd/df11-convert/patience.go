@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,18 +18,19 @@ type listPatience struct {
 	// something has worked already: else a setting is wrong, and people are waiting
 	worked bool
 	listed bool // the Hub has just listed the model's repos
-	model  listedModel
-	others []listedModel // the list's other models, in the order to ask the Hub about them
+
+	models   []listedModel // the whole list
+	at       int           // the model's index
+	answered []bool        // whose repos have answered
 }
 
-// neighbors returns the models of a list except the i-th: first those whose repo has answered, then those
-// that follow, then the rest.
-func neighbors(models []listedModel, i int, answered []bool) (list []listedModel) {
-	inTurn := slices.Concat(models[i+1:], models[:i])
+// others returns the list's other models, in the order to ask the Hub about them: first those whose
+// repo has answered, then those that follow, then the rest.
+func (p listPatience) others() (list []listedModel) {
 	for _, first := range []bool{true, false} {
-		for j, m := range inTurn {
-			if at := (i + 1 + j) % len(models); answered[at] == first {
-				list = append(list, m)
+		for j := range len(p.models) - 1 {
+			if i := (p.at + 1 + j) % len(p.models); p.answered[i] == first {
+				list = append(list, p.models[i])
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func (p listPatience) ask(ctx context.Context, e *hub.Error) (asked, answers boo
 	if err != nil {
 		return false, false
 	}
-	seen := map[string]bool{strings.ToLower(e.Repo): true, strings.ToLower(p.repo(e.Side, p.model)): true}
-	for _, m := range p.others {
+	seen := map[string]bool{strings.ToLower(e.Repo): true, strings.ToLower(p.repo(e.Side, p.models[p.at])): true}
+	for _, m := range p.others() {
 		repo := p.repo(e.Side, m)
 		key := strings.ToLower(repo)
 		if seen[key] || len(seen) > maxAsked {

@@ -210,7 +210,7 @@ func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) 
 	for i, m := range models {
 		flags := m.flags(*f)
 		var p publication
-		wait := listPatience{f: f, u: u, worked: i > 0, model: m, others: neighbors(models, i, answered)}
+		wait := listPatience{f: f, u: u, worked: i > 0, models: models, at: i, answered: answered}
 		alike, err := wait.try(ctx, func() (err error) {
 			p, err = flags.status(ctx, u, m)
 			return err
