@@ -340,7 +340,6 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 			u.say("%s: the new branch %s begins with what main holds, so nothing was to publish",
 				r.Report.Target.Repo, cmp.Or(f.target.revision, "main"))
 		}
-		err = inList(err)
 		p.State = pipeline.Current // judge corrects it after an error
 		p.judge(m, err)
 		err = p.err
