@@ -52,7 +52,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 }
 
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
-	printf(w, "%s with %s in %s\n", count(r.Files, "file"), human.Bytes(r.Bytes), r.Folder)
+	printf(w, "%s with %s in %s\n", human.Count(r.Files, "file"), human.Bytes(r.Bytes), r.Folder)
 	if r.Index != "" {
 		printf(w, "made again from the headers, so its bytes may differ: %s\n", r.Index)
 	}

@@ -101,7 +101,7 @@ func printDemo(w io.Writer, r *demoReport) {
 	t.sizes(r.Sizes)
 	t.row("verified",
 		"all 16 bits of %s, after encoding and again from the published repo: 0 differ",
-		count(r.Proof.Weights, "weight"))
+		human.Count(r.Proof.Weights, "weight"))
 	t.row("time", "%.1f s", r.Made.Seconds)
 	t.row("result", "%s", r.Target.Folder)
 	t.Flush()

@@ -60,7 +60,7 @@ func printInspection(w io.Writer, r *pipeline.Inspection) {
 	for _, x := range r.Traps {
 		t.row("would load wrongly", "%s: %s", x.Name, x.Detail)
 	}
-	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"),
+	t.row("modules", "%d with %s, %s read", len(r.Units), human.Count(r.Weights, "weight"),
 		choose(r.Read == r.Weights, "all", human.Grouped(r.Read)))
 	t.row("size", "%s instead of %s: %.1f%%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes),
 		human.Percentage(r.DF11Bytes, r.BF16Bytes))

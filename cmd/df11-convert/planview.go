@@ -61,9 +61,9 @@ func (f *forecast) print(w io.Writer, width int) {
 	t.row("layout", "%s", f.Layout)
 	t.row("pattern dict", "%s", dictOrigin(f.Entry, f.Provenance))
 	t.row("read", "%s in %s", human.Bytes(f.Bytes),
-		count(f.SourceFiles, "file"))
+		human.Count(f.SourceFiles, "file"))
 	t.row("write", "%s in %s (%s)", human.Bytes(f.Estimate.OutputBytes),
-		count(f.Files, "file"), f.basis())
+		human.Count(f.Files, "file"), f.basis())
 	t.row("also write", "%s", f.sideFiles())
 	for _, g := range f.GPUs {
 		t.row("GPU", "%s (10%% kept free)", g)
@@ -75,7 +75,7 @@ func (f *forecast) print(w io.Writer, width int) {
 		t.row("copied", "%s", human.List(f.Copied))
 	}
 	if n := len(f.LeftOut); n > 0 {
-		t.row("left out", "%s: %s", count(n, "tensor"), human.List(human.ByModule(f.LeftOut)))
+		t.row("left out", "%s: %s", human.Count(n, "tensor"), human.List(human.ByModule(f.LeftOut)))
 	}
 	t.row("memory", "at most %s", human.Bytes(f.Needs.Memory))
 	t.row("upload", "%s with --push, besides the files of unknown size", human.Bytes(f.Needs.Upload))
@@ -158,7 +158,7 @@ func (f *forecast) printUnits(w io.Writer, width int) {
 // printPlain prints the uncompressed tensors by reason, the reason of the largest tensor first.
 func (f *forecast) printPlain(w io.Writer) {
 	printf(w, "\nleft uncompressed: %s in %s\n", human.Bytes(f.PlainBytes),
-		count(len(f.Plain), "tensor"))
+		human.Count(len(f.Plain), "tensor"))
 	for _, group := range alike(f.Plain, func(t pipeline.PlainTensor) string { return t.Why }) {
 		bytes, largest := int64(0), group[0]
 		for _, t := range group {

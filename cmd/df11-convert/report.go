@@ -13,7 +13,7 @@ import (
 func (t *table) sizes(s pipeline.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
 	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), human.Percentage(s.DF11, s.BF16))
-	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
+	t.row("compressed", "%s (%s)", human.Count(s.Units, "module"), human.Count(s.Weights, "weight"))
 }
 
 // printReport writes a conversion's outcome for people. publish is the command that publishes a
@@ -24,7 +24,7 @@ func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
 	if n := r.Source.Equal; n > 0 {
 		t.row("equals", "%s%s, by the SHA-256 of %s", r.Source.Original,
-			atCommit(r.Source.OriginalCommit), count(n, "weight file"))
+			atCommit(r.Source.OriginalCommit), human.Count(n, "weight file"))
 	}
 	if r.Sizes.F32 > 0 {
 		t.row("as stored", "%s, in F32 weights that are exact in BF16", human.Bytes(r.Sizes.F32))
@@ -52,7 +52,7 @@ func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 
 // verified adds what this run itself verified. It doesn't repeat claims of journals and manifests.
 func (t *table) verified(r *pipeline.Report) {
-	which := choose(r.Made.Now == r.Made.Files, "", " in "+count(r.Made.Now, "file"))
+	which := choose(r.Made.Now == r.Made.Files, "", " in "+human.Count(r.Made.Now, "file"))
 	if r.Made.Now > 0 {
 		t.row("verified",
 			"all 16 bits of every weight%s, decoded again and compared%s %s: 0 differ",
@@ -63,14 +63,14 @@ func (t *table) verified(r *pipeline.Report) {
 	}
 	if r.Verified.Rebuilt > 0 {
 		t.row("rebuilt", "%s of the original from the stored bytes: every SHA-256 matches",
-			count(r.Verified.Rebuilt, "file"))
+			human.Count(r.Verified.Rebuilt, "file"))
 	}
 	if r.Verified.Earlier > 0 {
 		t.row("taken over", "%s; the manifest says that an earlier run verified them",
-			count(r.Verified.Earlier, "weight"))
+			human.Count(r.Verified.Earlier, "weight"))
 	}
 	if r.Target.Part != "" && r.Made.Now < r.Made.Files {
-		t.row("not verified", "%s of earlier runs", count(r.Made.Files-r.Made.Now, "file"))
+		t.row("not verified", "%s of earlier runs", human.Count(r.Made.Files-r.Made.Now, "file"))
 	}
 }
 

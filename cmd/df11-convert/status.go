@@ -77,10 +77,10 @@ func billOf(found []publication) *bill {
 
 func (b *bill) String() string {
 	if b.Read+b.Publish == 0 {
-		return count(b.Models, "model") + " to update: only small files change"
+		return human.Count(b.Models, "model") + " to update: only small files change"
 	}
 	return fmt.Sprintf("%s to convert: at most %s to read, about %s to publish and store",
-		count(b.Models, "model"), human.Bytes(b.Read), human.Bytes(b.Publish))
+		human.Count(b.Models, "model"), human.Bytes(b.Read), human.Bytes(b.Publish))
 }
 
 func statusCommand(u *ui) *cobra.Command {
@@ -145,7 +145,7 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 	u.result(map[string]any{"bill": b, "models": shown}, strings.Join(todo, "\n"), func(w io.Writer) {
 		printStatus(w, found, u.out.width())
 		if left := len(shown) - len(found); left > 0 {
-			printf(w, "%s not asked about, because the list ended early\n", count(left, "model"))
+			printf(w, "%s not asked about, because the list ended early\n", human.Count(left, "model"))
 		}
 		if b.Models > 0 {
 			printf(w, "%s\n", b)
@@ -160,7 +160,7 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 		return ended
 	case b.Models+failed > 0:
 		return fmt.Errorf("%w on %d of %s: %d to convert, %d failed", errNotCurrent,
-			b.Models+failed, count(len(found), "model"), b.Models, failed)
+			b.Models+failed, human.Count(len(found), "model"), b.Models, failed)
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func printStatus(w io.Writer, found []publication, width int) {
 	for _, p := range found {
 		commit, verified := fmt.Sprintf("%.12s", p.Converted), ""
 		if p.Weights > 0 {
-			verified = count(p.Weights, "weight")
+			verified = human.Count(p.Weights, "weight")
 		}
 		r.add(p.shownState(), p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none),
 			cmp.Or(verified, none), cmp.Or(p.needs(), none))

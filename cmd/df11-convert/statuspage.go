@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -73,7 +74,7 @@ func (f *pageFlags) write(u *ui, list string, found []publication,
 		}
 		written++
 	}
-	u.say("%s written to %s", count(written, "badge"), f.badges)
+	u.say("%s written to %s", human.Count(written, "badge"), f.badges)
 	return nil
 }
 

@@ -105,11 +105,6 @@ func sprintf(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// count returns a number with its noun, such as "2 files".
-func count[N int | int64](n N, thing string) string {
-	return human.Count(n, thing)
-}
-
 func atCommit(commit string) string {
 	if commit == "" {
 		return ""

@@ -209,7 +209,7 @@ func (u *ui) failure(err error) *failure {
 // saved says how much of an interrupted run is kept, as far as the run has looked: what earlier
 // runs saved counts only then.
 func (u *ui) saved() string {
-	files := count(int(u.files), "weight file")
+	files := human.Count(int(u.files), "weight file")
 	switch {
 	case u.finished == 0:
 		return "this run has saved nothing"

@@ -103,7 +103,7 @@ func (v *verification) verdict() string {
 		others = "; no known reader gives every module its weights: " + r.Unfilled[0]
 	}
 	if n := len(r.TensorsLeftOut); n > 0 {
-		others += fmt.Sprintf("; the original has %s more, of other models", count(n, "tensor"))
+		others += fmt.Sprintf("; the original has %s more, of other models", human.Count(n, "tensor"))
 	}
 	if len(r.Beside) > 0 {
 		others += "; " + besideOf(r).Error()
@@ -155,7 +155,7 @@ func (e besideError) Error() string {
 	}
 	n := len(e.files)
 	more := choose(n > len(names), fmt.Sprintf(" and %d more", n-len(names)), "")
-	return fmt.Sprintf("%s %s from %s: %s%s", count(n, "other file"),
+	return fmt.Sprintf("%s %s from %s: %s%s", human.Count(n, "other file"),
 		choose(n == 1, "differs", "differ"), e.from, strings.Join(names, ", "), more)
 }
 
@@ -171,14 +171,14 @@ func (v *verification) print(w io.Writer) {
 	t.row("original", "%s%s%s", cmp.Or(r.Against, "none: no one names it"), atCommit(r.AgainstCommit),
 		onMain)
 	t.row("level", "%s", r.Level)
-	modules := count(r.Units, "compressed module")
+	modules := human.Count(r.Units, "compressed module")
 	if r.Equal.Shown() {
-		modules += fmt.Sprintf(" (%s decoded)", count(r.Weights, "weight"))
+		modules += fmt.Sprintf(" (%s decoded)", human.Count(r.Weights, "weight"))
 	}
 	if r.BF16 > 0 {
-		modules += fmt.Sprintf(", %s in BF16", count(r.BF16, "module"))
+		modules += fmt.Sprintf(", %s in BF16", human.Count(r.BF16, "module"))
 	}
-	t.row("checked", "%s, %s", modules, count(r.Tensors, "copied tensor"))
+	t.row("checked", "%s, %s", modules, human.Count(r.Tensors, "copied tensor"))
 	if r.OK {
 		t.row("compared", "%s", compared(r))
 	}
@@ -204,7 +204,7 @@ func (v *verification) print(w io.Writer) {
 	}
 	if n := len(r.TensorsLeftOut); n > 0 {
 		t.row("left out", "%s of the original belong to other models than the diffusion model: %s",
-			count(n, "tensor"), human.List(human.ByModule(r.TensorsLeftOut)))
+			human.Count(n, "tensor"), human.List(human.ByModule(r.TensorsLeftOut)))
 	}
 	if len(r.NotCompared) > 0 {
 		t.row("not compared", "%s", human.List(r.NotCompared))
@@ -219,7 +219,7 @@ func compared(r *pipeline.VerifyReport) string {
 	case pipeline.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
 	case pipeline.LevelProof:
-		return count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
+		return human.Count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
 	}
 	return "structure only, no weight was compared (leave out --level to check equality)"
 }
