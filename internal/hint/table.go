@@ -410,8 +410,8 @@ var OtherTools = map[string]Hint{
 var forLists = []struct{ one, list Hint }{
 	{Conflict, ListConflict}, {Stays, ListStays}, {SourceIsTarget, ListTarget},
 	{Namespace, ListNamespace}, {Quota, ListQuota}, {Visibility, ListVisibility}, {Taken, ListTaken},
-	{Witness, ListWitness}, {Lost, ListLost}, {DiskFolder, ListDiskFolder}, {Card, ListCard}, {IndexOrSingle, ListIndexOrSingle}, {StatedMissing, ListStatedMissing},
-	{TwoSets, ListTwoSets}, {ManySingles, ListManySingles}, {UnusualName, ListUnusualName},
-	{NoPipeline, ListNoPipeline}, {NoComponent, ListNoComponent}, {Newer, NewerManifest},
-	{TiedDiffer, ListTiedDiffer},
+	{Witness, ListWitness}, {Lost, ListLost}, {DiskFolder, ListDiskFolder}, {Card, ListCard},
+	{IndexOrSingle, ListIndexOrSingle}, {StatedMissing, ListStatedMissing}, {TwoSets, ListTwoSets},
+	{ManySingles, ListManySingles}, {UnusualName, ListUnusualName}, {NoPipeline, ListNoPipeline},
+	{NoComponent, ListNoComponent}, {Newer, NewerManifest}, {TiedDiffer, ListTiedDiffer},
 }
