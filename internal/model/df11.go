@@ -213,13 +213,23 @@ var (
 // originalOf returns the original that a card names: exactly one repo, and no relation other than a
 // conversion. It returns "" if the card names none.
 func originalOf(card []byte) string {
-	head := strings.ReplaceAll(string(front.Find(card)), "\r\n", "\n")
-	base, relation := baseModel.FindAllStringSubmatch(head, 2), relationLine.FindStringSubmatch(head)
-	if len(base) != 1 || base[0][2] != "" || names.CheckNewRepo(base[0][1]) != nil ||
-		relation != nil && strings.Trim(relation[1], ` "'`) != metadata.RelationQuantized {
+	base, head := baseOf(card)
+	relation := relationLine.FindStringSubmatch(head)
+	if relation != nil && strings.Trim(relation[1], ` "'`) != metadata.RelationQuantized {
 		return ""
 	}
-	return base[0][1]
+	return base
+}
+
+// baseOf returns the only repo that a card names as its base model, or "", and the card's front
+// matter.
+func baseOf(card []byte) (base, head string) {
+	head = strings.ReplaceAll(string(front.Find(card)), "\r\n", "\n")
+	found := baseModel.FindAllStringSubmatch(head, 2)
+	if len(found) != 1 || found[0][2] != "" || names.CheckNewRepo(found[0][1]) != nil {
+		return "", head
+	}
+	return found[0][1], head
 }
 
 // fits returns an error for a file of a DF11 model that is larger than any program writes it.

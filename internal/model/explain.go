@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -31,13 +30,11 @@ func (m *Model) Explain(err error) error {
 	return err
 }
 
-// namedBase returns the only repo that the card names as its base model, or "".
+// namedBase returns the only repo that the card names as its base model, if that's another one, or "".
 func (m *Model) namedBase() string {
-	head := strings.ReplaceAll(string(front.Find(m.card)), "\r\n", "\n")
-	base := baseModel.FindAllStringSubmatch(head, 2)
-	if len(base) != 1 || base[0][2] != "" || names.CheckNewRepo(base[0][1]) != nil ||
-		strings.EqualFold(base[0][1], m.ID) {
+	base, _ := baseOf(m.card)
+	if strings.EqualFold(base, m.ID) {
 		return ""
 	}
-	return base[0][1]
+	return base
 }
