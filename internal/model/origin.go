@@ -41,10 +41,9 @@ type Origin struct {
 	// the repo's by their hashes.
 	Unlike []string
 
-	listed *hub.RepoInfo           // of a repo that is the source itself
-	asked  string                  // the revision that the caller gave, "" for main
-	hub    *hub.Client             // of its Hub
-	files  map[string]hub.FileInfo // of a repo that a local source was compared with, by path
+	listed *hub.RepoInfo // the repo at Commit
+	asked  string        // the revision that the caller gave, "" for main
+	hub    *hub.Client   // of its Hub
 }
 
 // Described returns what a Hub says about a source. The model lists no files.
@@ -52,7 +51,7 @@ func Described(info *hub.RepoInfo, c *hub.Client) *Model {
 	return &Model{
 		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: c.Endpoint(),
 		Origin: &Origin{Repo: info.ID, Commit: info.SHA, Endpoint: c.Endpoint(), Open: info.Open,
-			hub: c},
+			listed: info, hub: c},
 		Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag,
 	}
@@ -125,31 +124,24 @@ func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hu
 	return info, "", err
 }
 
-// CompareMain finds Revision and OffMain of a source on a Hub. It makes one request if the caller gave
-// a revision.
+// CompareMain finds Revision and OffMain of the origin, if there is one: it compares the revision that
+// the caller gave with what main has now. It makes one request for that, and reads no files.
 func (m *Model) CompareMain(ctx context.Context) {
-	if o := m.Origin; o != nil && o.listed != nil {
-		o.compareMain(ctx, o.listed, o.asked)
-	}
-}
-
-// compareMain compares a revision, "" for main, with what its repo's main has now. It reads no
-// files.
-func (o *Origin) compareMain(ctx context.Context, info *hub.RepoInfo, revision string) {
-	if revision == "" || revision == "main" {
+	o := m.Origin
+	if o == nil || o.asked == "" || o.asked == "main" {
 		return
 	}
 	main, err := o.hub.Info(ctx, o.Repo, "")
 	if err != nil {
-		o.Revision, o.OffMain = revision, true
+		o.Revision, o.OffMain = o.asked, true
 		return
 	}
 	if main.SHA == o.Commit {
 		return
 	}
 	files := main.ByPath()
-	o.Revision = revision
-	o.OffMain = slices.ContainsFunc(info.Files, func(f hub.FileInfo) bool {
+	o.Revision = o.asked
+	o.OffMain = slices.ContainsFunc(o.listed.Files, func(f hub.FileInfo) bool {
 		hash, their := cmp.Or(f.SHA256, f.BlobID), files[f.Path]
 		return reader.UseOf(f.Path) != reader.Ignores && (hash == "" || hash != cmp.Or(their.SHA256, their.BlobID))
 	})
@@ -245,6 +237,7 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 		opt.WeightFile = m.placeIn(f.list, opt.WeightFile)
 	}
 	their := Described(info, c)
+	their.Origin.asked = revision
 	original, _, err := openSource(ctx, f, their, opt)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
 		return &NotOriginalError{info.ID, refused.Detail}
@@ -256,9 +249,9 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	if err := m.compare(ctx, src, their, sums, workers); err != nil {
 		return err
 	}
-	their.Origin.compareMain(ctx, info, revision)
+	their.CompareMain(ctx)
 	m.Origin, m.SHA256 = their.Origin, sums
-	m.Origin.Equal, m.Origin.files = len(sums), info.ByPath()
+	m.Origin.Equal = len(sums)
 	if w := their.Listing.Weights[0].Path; w != m.Listing.Weights[0].Path {
 		m.Origin.File = w
 	}
@@ -271,8 +264,9 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 // lists in Origin.Unlike those that differ or that the repo lacks.
 func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File) error {
 	m.Origin.Unlike = nil
+	theirs := m.Origin.listed.ByPath()
 	for _, f := range files {
-		their, ok := m.Origin.files[f.Path]
+		their, ok := theirs[f.Path]
 		want := cmp.Or(their.SHA256, their.BlobID)
 		if ok && want != "" && their.Size == f.Size {
 			sum, err := Sum(ctx, src.OpenFile, plan.File{Path: f.Path, Size: f.Size}, want)

@@ -34,13 +34,9 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 		return nil, nil, err
 	}
 	m := Described(info, c)
-	m.Name = NameOf(repo, info)
+	m.Name, m.Origin.asked = NameOf(repo, info), revision
 	m.history = &history{client: c, repo: info.ID, files: map[string][]hub.FileInfo{}}
-	src, m, err := openSource(ctx, f, m, opt)
-	if err == nil {
-		m.Origin.listed, m.Origin.asked = info, revision
-	}
-	return src, m, err
+	return openSource(ctx, f, m, opt)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. It reads weights in pieces and keeps at most
