@@ -50,7 +50,7 @@ func (p place) cut(at, n int64) place {
 	if p.widen {
 		at, n = at/2, n/2
 	}
-	p.from, p.size = at, n
+	p.part, p.from, p.size = true, at, n
 	p.elem, p.nElems = p.elem+at/2, n/2
 	return p
 }

@@ -115,5 +115,5 @@ func (r *Rebuilder) same(a, b place) bool {
 	case isCoded:
 		return a.unit.Path == b.unit.Path && a.elem == b.elem && a.nElems == b.nElems
 	}
-	return a.name == b.name && a.from == b.from && a.size == b.size
+	return a.name == b.name && a.part == b.part && a.from == b.from && a.size == b.size
 }

@@ -62,7 +62,7 @@ func (r *Rebuilder) stored(p place) (*io.SectionReader, error) {
 	switch {
 	case !ok:
 		return nil, model.Invalidf("", "the DF11 model doesn't have it")
-	case p.size == 0:
+	case !p.part:
 		return s, nil
 	case p.from+p.size > s.Size():
 		return nil, model.Invalidf("", "it's too short in the DF11 model")

@@ -53,8 +53,9 @@ type place struct {
 	name   string
 	widen  bool  // BF16 to F32
 	offset int64 // of the first byte in the source's file
-	// size and from are the bytes of the stored tensor, if it isn't coded, and these are a part of it
-	from, size int64
+	part   bool  // of the tensor, if it isn't coded: size bytes of the stored one, from the byte at from
+	from   int64
+	size   int64
 }
 
 // NewRebuilder returns a Rebuilder for the files of a source's original. It takes the locations of
