@@ -148,7 +148,7 @@ func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.
 			p.State, p.Relicense = Outdated, true
 		}
 	}
-	if state == publish.Outdated && hasOutputs(in.Manifest, planned) {
+	if state == publish.Outdated && hasOutputs(in.Manifest, run.Digests) {
 		p.Read, p.Publish = 0, 0 // only small files differ
 	}
 	return nil
@@ -162,14 +162,11 @@ func (p *Publication) nameSource(id string) {
 }
 
 // hasOutputs reports whether a manifest lists every weight file that a plan would make, made of the
-// same bytes.
-func hasOutputs(m *metadata.Manifest, planned *plan.Plan) bool {
-	listed := map[string]string{}
-	for _, o := range m.Outputs {
-		listed[o.Path] = o.Digest
-	}
-	for path, digest := range planned.OutputDigests() {
-		if listed[path] != digest {
+// same bytes. digests are those of the plan.
+func hasOutputs(m *metadata.Manifest, digests map[string]string) bool {
+	listed := m.Listed()
+	for path, digest := range digests {
+		if listed[path].Digest != digest {
 			return false
 		}
 	}
