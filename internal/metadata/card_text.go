@@ -42,23 +42,22 @@ var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "
 	"://", `:\//`, "www.", `www\.`) // GitHub makes links of the last two
 
 // modelLink returns a link to a model on the Hub, or a code span if repo isn't a Hub id.
-func modelLink(repo string) string {
+func modelLink(repo string) string { return linkInto(repo, "") }
+
+// linkInto is modelLink to a place in the repo, such as "/tree/COMMIT".
+func linkInto(repo, place string) string {
 	if !names.IsRepo(repo) || !strings.Contains(repo, "/") {
 		return code(repo)
 	}
-	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + ")"
+	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + place + ")"
 }
 
 // Headline links to the original: to its main, or to a commit that isn't main's, with the revision.
 func (in CardInput) Headline() string {
-	link := modelLink(in.BaseModel)
 	if in.Revision == "" || !names.IsCommit(in.Commit) {
-		return link
+		return modelLink(in.BaseModel)
 	}
-	if at, ok := strings.CutSuffix(link, ")"); ok {
-		link = at + "/tree/" + in.Commit + ")"
-	}
-	return link + " at revision " + code(in.Revision) + ", not main,"
+	return linkInto(in.BaseModel, "/tree/"+in.Commit) + " at revision " + code(in.Revision) + ", not main,"
 }
 
 // reasons are the texts for why DF11 can't hold a unit (docs/format.md §6, §9).
