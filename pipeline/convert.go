@@ -100,7 +100,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	report.Note, report.Left = noteOf(src.plan), src.plan.Stay
 	made := reportOf(report)
 	if src.proof != nil {
-		made.Decoded = src.proven
+		made.Decoded = src.proven()
 		if src.byManifest {
 			made.Decoded += "; the original itself wasn't read"
 		}
@@ -117,8 +117,8 @@ func (o *opened) otherOriginal(err error) error {
 		return err
 	}
 	repo, _ := d.Original()
-	return hint.On(model.Invalidf("", "%s doesn't decode to the weights of %s, which it names as its "+
-		"original: %s", d.Name, repo, wrong), hint.WrongDF11.With("model", human.ShellWord(d.Name)))
+	return wrongDF11(model.Invalidf("", "%s doesn't decode to the weights of %s, which it names as its "+
+		"original: %s", d.Name, repo, wrong), d.Name)
 }
 
 // noteOf says what the user should know about a result: that no known loader takes it, and what large
@@ -272,7 +272,7 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 	// what isn't published needn't be fetched twice: the conversion hashes these files, too
 	if src.proof != nil && (o.Push || src.model.DecodedFrom == nil) {
 		s.say("comparing %s that %s decodes to with %s, by SHA-256",
-			human.Bytes(src.plan.SourceBytes()), src.model.ID, src.proven)
+			human.Bytes(src.plan.SourceBytes()), src.model.ID, src.proven())
 		if err := src.proof(ctx, src.plan); err != nil {
 			return err
 		}

@@ -36,15 +36,12 @@ func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Optio
 			return nil, nil //nolint:nilerr // it's in no layout that we know
 		}
 	}
-	if o == nil || err != nil {
-		return nil, err
+	if o == nil || err != nil || opt.Layout != catalog.ComfyUI {
+		return o, err
 	}
-	if opt.Layout != catalog.ComfyUI {
-		return o, nil
-	}
-	class := o.model.Class()
-	here := o.isHere()
-	switch o, err = s.arrange(ctx, o, spec, opt); {
+	class, here := o.model.Class(), o.isHere()
+	o, err = s.arrange(ctx, o, spec, opt)
+	switch {
 	case o != nil && !here:
 		return nil, errors.Join(catalog.Refuse(downloadHint(spec, opt.Layout), "%s: %v", spec,
 			model.ErrRemoteWeights), o.Close())
@@ -93,11 +90,9 @@ func (s *session) openArranged(ctx context.Context, spec string, opt plan.Option
 		return o, err
 	}
 	if o != nil {
-		err = o.Close()
-	} else {
-		err = nil
+		return other, o.Close()
 	}
-	return other, err
+	return other, nil
 }
 
 // arrange turns a source in diffusers' layout into one for ComfyUI. It returns nil if it isn't known
@@ -117,8 +112,8 @@ func (s *session) arrange(ctx context.Context, o *opened, spec string,
 	case err != nil:
 		err = fmt.Errorf("%s: %w", spec, err)
 	case ok:
-		return &opened{source: src, model: m, proof: o.proof, proven: o.proven,
-			byManifest: o.byManifest, named: o.named}, nil
+		o.source, o.model = src, m
+		return o, nil
 	}
 	return nil, errors.Join(err, o.Close())
 }
@@ -133,7 +128,7 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	case err != nil && !isDF11, errors.Is(err, model.ErrNoDF11Config):
 		return nil, nil //nolint:nilerr // it's refused as a source then
 	case model.SubjectOf(err) != "":
-		return nil, hint.On(err, hint.WrongDF11.With("model", human.ShellWord(spec)))
+		return nil, wrongDF11(err, spec)
 	case err != nil:
 		return nil, err
 	}
@@ -142,7 +137,7 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 		return o, nil
 	}
 	if model.SubjectOf(err) != "" {
-		err = hint.On(err, hint.WrongDF11.With("model", human.ShellWord(spec)))
+		err = wrongDF11(err, spec)
 	}
 	if family := catalog.Layout(d.Layout()).Family(); wraps[*plan.RefusedError](err) && family != "" &&
 		family != opt.Layout.Family() {
@@ -186,19 +181,15 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 	if d.Local() == "" {
 		m.DecodedFrom = d
 	}
-	proven := "what its manifest says of the original"
-	if o.source != nil {
-		proven = "its original"
-	}
 	repo, commit := d.Original()
 	named := strings.TrimSuffix(repo+"@"+commit, "@")
-	return &opened{source: source, model: m, proven: proven, byManifest: o.source == nil, named: named,
+	return &opened{source: source, model: m, byManifest: o.source == nil, named: named,
 		proof: func(ctx context.Context, made *plan.Plan) error {
 			err := prove(ctx, made)
 			if o.source == nil {
 				err = byManifest(err, d.Name)
 			} else if model.SubjectOf(err) != "" {
-				err = hint.On(err, hint.WrongDF11.With("model", human.ShellWord(d.Name)))
+				err = wrongDF11(err, d.Name)
 			}
 			return err
 		}}, nil
@@ -214,6 +205,11 @@ func byManifest(err error, df11 string) error {
 	if !strings.Contains(err.Error(), names.Manifest) {
 		err = fmt.Errorf("the original as %s describes it: %w", names.Manifest, err)
 	}
+	return wrongDF11(err, df11)
+}
+
+// wrongDF11 says how to find out what is wrong with a DF11 model.
+func wrongDF11(err error, df11 string) error {
 	return hint.On(err, hint.WrongDF11.With("model", human.ShellWord(df11)))
 }
 

@@ -63,9 +63,8 @@ type opened struct {
 	refused error
 	opt     plan.Options
 	// proof compares what the source was made from, and what a plan copies, with known hashes; nil:
-	// nothing to compare. proven says whose hashes.
-	proof  func(context.Context, *plan.Plan) error
-	proven string
+	// nothing to compare
+	proof func(context.Context, *plan.Plan) error
 	// byManifest says that only the manifest of a DF11 model describes the source. named is the repo
 	// that this manifest names as the original, with the commit, or "": a hint.
 	byManifest bool
@@ -75,6 +74,14 @@ type opened struct {
 }
 
 func (o *opened) Close() error { return o.source.Close() }
+
+// proven says what proof compares with.
+func (o *opened) proven() string {
+	if o.byManifest {
+		return "what its manifest says of the original"
+	}
+	return "its original"
+}
 
 // open reads a source's headers and small files, and makes the plan.
 func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bool) (*opened, error) {
