@@ -315,7 +315,7 @@ func (s *session) proveOriginal(ctx context.Context, o *Options, src *opened, or
 // copiedOf lists the files without weights that a result takes from its source, config.json too.
 func copiedOf(src *opened) []plan.File {
 	p := src.plan
-	files := slices.Concat(p.Copied, p.Components)
+	files := p.AllCopied()
 	has := func(list []plan.File) int {
 		return slices.IndexFunc(list, func(f plan.File) bool { return f.Path == p.Config })
 	}
@@ -348,7 +348,7 @@ func carrying(c plan.Carried) (texts []string) {
 // copiedPaths returns the files that a result gets unchanged.
 func copiedPaths(c plan.Carried) []string {
 	paths := []string{}
-	for _, f := range slices.Concat(c.Copied, c.Components) {
+	for _, f := range c.AllCopied() {
 		paths = append(paths, f.Path)
 	}
 	return paths

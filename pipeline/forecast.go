@@ -265,7 +265,7 @@ func resultFiles(m *model.Model, p *plan.Plan, sizes []int64) (list []ResultFile
 	for i, o := range p.OutputFiles {
 		add(o.Path, "weights", sizes[i])
 	}
-	for _, c := range budget.CarriedFiles(p) {
+	for _, c := range p.AllCopied() {
 		add(c.Path, "copied", c.Size)
 	}
 	for _, path := range p.SideFiles() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"path"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -67,7 +66,7 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 // file that isn't listed is copied only if the user asked for it.
 func (p Pair) compareCopied(ctx context.Context, made *plan.Plan) error {
 	listed := p.DF11.Manifest.Listed()
-	copied := slices.Concat(made.Copied, made.Components)
+	copied := made.AllCopied()
 	config := path.Join(p.DF11.Dir, names.Config)
 	if _, ok := p.DF11.File(config); ok {
 		copied = append(copied, plan.File{Path: config})

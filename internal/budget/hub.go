@@ -12,7 +12,7 @@ func HubProblems(p *plan.Plan, sizes []int64) (refused, advised []hubrules.Probl
 	for i, o := range p.OutputFiles {
 		files = append(files, hubrules.File{Path: o.Path, Size: sizes[i]})
 	}
-	for _, f := range CarriedFiles(p) {
+	for _, f := range p.AllCopied() {
 		files = append(files, hubrules.File{Path: f.Path, Size: f.Size})
 	}
 	return hubrules.CheckFiles(files)

@@ -142,10 +142,6 @@ func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
 	return sum
 }
 
-// CarriedFiles lists what the result keeps unchanged: small files, and the other components of a
-// pipeline.
-func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.Components) }
-
 // WaitBytes limits what waits for the last commit: a whole result, or the copied files of a larger
 // one.
 const WaitBytes = 64 << 20
@@ -162,7 +158,7 @@ func Wait(p *plan.Plan, outputs []*spans.Output, disk int64) bool {
 // PeakCopies returns the most disk that carried files take at once, with n of them in transit, if
 // the Hub copies none itself. A limit of 0 means no limit.
 func PeakCopies(p *plan.Plan, limit int64, n int) int64 {
-	peak := largest(CarriedFiles(p), n, func(f plan.File) int64 { return f.Size })
+	peak := largest(p.AllCopied(), n, func(f plan.File) int64 { return f.Size })
 	if limit > 0 {
 		peak = min(peak, limit)
 	}

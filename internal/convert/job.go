@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -83,7 +82,7 @@ func (j *job) target() string { return cmp.Or(j.Push.Where().Repo, j.OutDir) }
 
 // carried lists the files that the result takes unchanged from the source.
 func (j *job) carried() []plan.File {
-	return slices.DeleteFunc(budget.CarriedFiles(j.Plan), func(f plan.File) bool {
+	return slices.DeleteFunc(j.Plan.AllCopied(), func(f plan.File) bool {
 		return f.Path == j.Plan.Config
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
@@ -81,7 +80,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 // ComfyUI doesn't hold.
 func behind(of *plan.Source) (list []plan.Skipped, err error) {
 	carried, err := plan.Carry(of, catalog.Diffusers)
-	for _, f := range slices.Concat(carried.Copied, carried.Components) {
+	for _, f := range carried.AllCopied() {
 		if !reader.IsNotice(f.Path) && f.Path != names.Card {
 			list = append(list, plan.Skipped{Path: f.Path,
 				Why: "a file for ComfyUI holds the weights of the diffusion model alone"})

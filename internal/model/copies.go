@@ -50,7 +50,7 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 
 // published lists the files of a source that a result holds, config.json included.
 func published(p *plan.Plan) []plan.File {
-	list := slices.Concat(p.Copied, p.Components)
+	list := p.AllCopied()
 	if p.Config != "" {
 		list = append(list, plan.File{Path: p.Config, Size: maxConfigBytes})
 	}

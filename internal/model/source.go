@@ -37,7 +37,7 @@ func (s *source) Local(file int) io.ReaderAt { return s.held(s.weights[file]) }
 
 func (s *source) Carries(p *plan.Plan) error {
 	var paths []string
-	for _, f := range slices.Concat(p.Copied, p.Components) {
+	for _, f := range p.AllCopied() {
 		if s.lacks(f.Path) {
 			paths = append(paths, f.Path)
 		}

@@ -25,6 +25,10 @@ type Carried struct {
 	Stay []string
 }
 
+// AllCopied lists the files that a result keeps unchanged: small files, and the other components of a
+// pipeline.
+func (c Carried) AllCopied() []File { return slices.Concat(c.Copied, c.Components) }
+
 // An original is a source as readers of the original see it.
 type original struct {
 	*reader.Original

@@ -43,7 +43,7 @@ func NewConversion(p *plan.Plan, from Origin, part string, force bool) *Conversi
 	for _, name := range p.SideFiles() {
 		c.files[name] = ""
 	}
-	for _, f := range slices.Concat(p.Copied, p.Components) {
+	for _, f := range p.AllCopied() {
 		if f.Path != p.ConfigPath() {
 			c.files[f.Path] = f.ETag
 		}
