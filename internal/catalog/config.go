@@ -216,32 +216,25 @@ func (c *Config) OwnClass() string {
 // in a part of the config, and the files of the model's own modules that have its config and its
 // class. Tokenizers and other tasks have theirs, which the model doesn't need. Each list is sorted.
 func (c *Config) Code() (repos, files []string) {
-	var walk func(key string, value any)
-	walk = func(key string, value any) {
+	var walk func(value any, mapped bool) // mapped: in an auto_map
+	walk = func(value any, mapped bool) {
 		switch v := value.(type) {
 		case map[string]any:
-			for k, x := range v {
-				if key != "auto_map" {
-					walk(k, x)
-				} else {
-					walk(key, x)
-				}
+			for key, x := range v {
+				walk(x, mapped || key == "auto_map")
 			}
 		case []any:
 			for _, x := range v {
-				walk(key, x)
+				walk(x, mapped)
 			}
 		case string:
-			if key != "auto_map" {
-				return
-			}
-			if repo, _, ok := strings.Cut(v, "--"); ok {
+			if repo, _, ok := strings.Cut(v, "--"); ok && mapped {
 				repos = append(repos, repo)
 			}
 		}
 	}
 	for key, raw := range c.Raw {
-		walk(key, Decode[any](raw))
+		walk(Decode[any](raw), key == "auto_map")
 	}
 	autoMap := Decode[map[string]any](c.Raw["auto_map"])
 	for _, key := range []string{"AutoConfig", c.OwnClass()} {
