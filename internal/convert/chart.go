@@ -9,12 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// chart draws sizes and exponents for the model card, from the units of the manifest. It returns nil
-// if the result gets no chart.
+// chart draws sizes and exponents for the model card, from the units of the manifest.
 func (r *result) chart() ([]byte, error) {
-	if !r.Plan.HasChart() {
-		return nil, nil
-	}
 	x := &describe.Report{BF16Bytes: r.report.Sizes.BF16, DF11Bytes: r.report.Sizes.DF11}
 	for _, o := range r.outputs {
 		for _, t := range o.Copied {

@@ -24,23 +24,29 @@ type result struct {
 // appear: config.json comes last.
 func (r *result) files(copied []publish.SideFile) ([]publish.SideFile, error) {
 	files := slices.Clone(copied)
-	index := func() ([]byte, error) { return metadata.RemainderIndex(r.Plan), nil }
-	for _, f := range []struct {
-		path string
-		kind metadata.Kind
-		make func() ([]byte, error)
-	}{
-		{r.Plan.RemainderIndex, metadata.KindIndex, index}, {names.Card, metadata.KindCard, r.markedCard},
-		{names.Chart, metadata.KindImage, r.chart},
-		{r.Plan.ConfigPath(), metadata.KindConfig, r.config},
-	} {
-		data, err := f.make()
+	for _, path := range r.Plan.SideFiles() {
+		var kind metadata.Kind
+		var data []byte
+		var err error
+		switch path {
+		case r.Plan.RemainderIndex:
+			kind, data = metadata.KindIndex, metadata.RemainderIndex(r.Plan)
+		case names.Card:
+			kind = metadata.KindCard
+			data, err = r.markedCard()
+		case names.Chart:
+			kind = metadata.KindImage
+			data, err = r.chart()
+		case r.Plan.ConfigPath():
+			kind = metadata.KindConfig
+			data, err = r.config()
+		case names.Manifest: // each target has its own, which lists the others
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		if data != nil { // else the result has no such file
-			files = append(files, publish.NewSideFile(f.path, f.kind, data))
-		}
+		files = append(files, publish.NewSideFile(path, kind, data))
 	}
 	return files, nil
 }
