@@ -87,11 +87,11 @@ func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 }
 
 func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
-	_, missing := os.Lstat(dir)
-	if kind == Work && missing == nil {
-		if _, err := os.Lstat(filepath.Join(dir, names.StateDir)); err == nil {
-			missing = fs.ErrNotExist // before an earlier run
-		}
+	_, err := os.Lstat(dir)
+	made := err != nil
+	if kind == Work && !made { // an earlier run left its state
+		_, err = os.Lstat(filepath.Join(dir, names.StateDir))
+		made = err == nil
 	}
 	if err := os.MkdirAll(dir, forFolders(perm)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -100,7 +100,7 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm, made: missing != nil}
+	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm, made: made}
 	if err = f.acquire(); err != nil {
 		return nil, errors.Join(err, f.Leave())
 	}

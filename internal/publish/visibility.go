@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -167,14 +166,12 @@ func (r *repo) admit(ctx context.Context) (err error) {
 
 // shown lists the files of the result that are in the target, as far as this run knows.
 func (r *repo) shown() (paths []string) {
-	seen := map[string]bool{}
 	for _, b := range []*branch{r.main, r.work} {
 		for _, f := range b.in.Ours() {
-			seen[f.Path] = true
+			paths = append(paths, f.Path)
 		}
-		for _, path := range b.added {
-			seen[path] = true
-		}
+		paths = append(paths, b.added...)
 	}
-	return slices.Sorted(maps.Keys(seen))
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
