@@ -66,8 +66,8 @@ func (s *sharedCache) find(f FileRef) (path string, ok bool) {
 	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return "", false
 	}
-	if isETag(f.hash()) {
-		path = filepath.Join(s.folder(f.Repo), "blobs", f.hash())
+	if isETag(f.Hash()) {
+		path = filepath.Join(s.folder(f.Repo), "blobs", f.Hash())
 		if info, err := os.Stat(path); err == nil && s.trusts(path, info, f) {
 			return path, true
 		}
@@ -82,7 +82,7 @@ func (s *sharedCache) trusts(path string, info fs.FileInfo, f FileRef) bool {
 	if _, damaged := s.damaged.Load(path); damaged || !info.Mode().IsRegular() {
 		return false
 	}
-	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
+	if (f.Hash() != "" || f.Size > 0) && info.Size() != f.Size {
 		s.discard(path, f, fmt.Sprintf("it has %d bytes, not %d as published", info.Size(), f.Size))
 		return false
 	}
@@ -120,11 +120,11 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	if f.hash() == "" {
+	if f.Hash() == "" {
 		return data, s.t.Opt.Offline
 	}
-	if got := hashLike(f.hash(), data); got != f.hash() {
-		s.discard(file.Name(), f, "its hash is "+got+", published is "+f.hash())
+	if got := hashLike(f.Hash(), data); got != f.Hash() {
+		s.discard(file.Name(), f, "its hash is "+got+", published is "+f.Hash())
 		return nil, false
 	}
 	return data, true
@@ -231,7 +231,7 @@ func (i *RepoInfo) list(root, path string) error {
 	switch {
 	case err == nil && stat.Mode().IsRegular():
 		f.Size = stat.Size()
-	case err == nil || f.hash() == "":
+	case err == nil || f.Hash() == "":
 		return nil
 	}
 	i.Files = append(i.Files, f)

@@ -61,7 +61,7 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
 	switch {
 	case o.small:
-		hash := entry.hash()
+		hash := entry.Hash()
 		return there && isETag(hash) && hash == hashLike(hash, o.content)
 	case o.gone:
 		return !there

@@ -38,7 +38,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (_ *RepoInfo, 
 		info.Files = slices.SortedFunc(maps.Values(tree),
 			func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
 		return info, err
-	case !slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.hash() == "" }):
+	case !slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.Hash() == "" }):
 		c.last.Store(info)
 	}
 	return info, nil

@@ -79,8 +79,8 @@ func (r *resolved) follow(ctx context.Context, resp *http.Response) {
 // itself, needs no question if its hash is known from a list of files.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if f.hash() != "" && (f.SHA256 == "" || wire.HidesRedirects) {
-		return &resolved{url: page, etag: f.hash(), commit: f.Commit, size: f.Size}, nil
+	if f.Hash() != "" && (f.SHA256 == "" || wire.HidesRedirects) {
+		return &resolved{url: page, etag: f.Hash(), commit: f.Commit, size: f.Size}, nil
 	}
 	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,
 		URL:    page,
@@ -107,7 +107,7 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
-	if f.hash() != "" {
+	if f.Hash() != "" {
 		r.size = f.Size
 	}
 	u, err := resp.Request.URL, error(nil)
@@ -140,7 +140,7 @@ func (d *downloads) agree(f FileRef, r *resolved) error {
 		return d.t.Errorf(op, wire.ErrChanged, "asked for commit %s, answered with %s", f.Commit,
 			r.commit)
 	}
-	if want := f.hash(); want != "" && (r.etag != want || r.size != f.Size) {
+	if want := f.Hash(); want != "" && (r.etag != want || r.size != f.Size) {
 		return d.t.Errorf(op, wire.ErrChanged, "expected %s with %d bytes, answered %s with %d", want,
 			f.Size, r.etag, r.size)
 	}

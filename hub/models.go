@@ -54,8 +54,8 @@ type FileInfo struct {
 	XetHash string // of a file stored in Xet; only Tree sets it
 }
 
-// hash returns the hash that the hub lists, or "".
-func (f FileInfo) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
+// Hash returns the hash that the hub lists, or "": of a large file SHA-256, of a plain one git's.
+func (f FileInfo) Hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
 // File returns the reference to read a file of the commit.
 func (i *RepoInfo) File(path string) (FileRef, bool) {
@@ -87,8 +87,8 @@ type FileRef struct {
 
 func (f FileRef) String() string { return f.Path + " of " + f.Repo }
 
-// hash returns the expected etag, or "" if unknown.
-func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
+// Hash returns the expected etag, or "" if unknown.
+func (f FileRef) Hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
 // NewHash returns a hash of the kind that the ETag like is, git's or SHA-256, for a file of that
 // size. If like is "", it's SHA-256.

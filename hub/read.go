@@ -104,16 +104,16 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 // doesn't use it again. Without a known hash it checks nothing.
 func (c *Client) CheckCached(ctx context.Context, f FileRef) {
 	path, ok := c.cache.find(f)
-	if !ok || f.hash() == "" {
+	if !ok || f.Hash() == "" {
 		return
 	}
 	got, err := f.hashFile(ctx, path)
 	switch {
-	case ctx.Err() != nil || got == f.hash():
+	case ctx.Err() != nil || got == f.Hash():
 	case err != nil:
 		c.cache.discard(path, f, err.Error())
 	default:
-		c.cache.discard(path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
+		c.cache.discard(path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.Hash()))
 	}
 }
 
@@ -124,7 +124,7 @@ func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	h := NewHash(f.hash(), f.Size)
+	h := NewHash(f.Hash(), f.Size)
 	if _, err := streams.Copy(ctx, h, file); err != nil {
 		return "", err
 	}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -32,7 +31,7 @@ func (m *Model) HashAt(ctx context.Context, commit, name string) (string, error)
 	files, err := m.history.at(ctx, commit)
 	for _, f := range files {
 		if f.Path == name {
-			return cmp.Or(f.SHA256, f.BlobID), nil
+			return f.Hash(), nil
 		}
 	}
 	return "", err

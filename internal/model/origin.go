@@ -142,8 +142,8 @@ func (m *Model) CompareMain(ctx context.Context) {
 	files := main.ByPath()
 	o.Revision = o.asked
 	o.OffMain = slices.ContainsFunc(o.listed.Files, func(f hub.FileInfo) bool {
-		hash, their := cmp.Or(f.SHA256, f.BlobID), files[f.Path]
-		return reader.UseOf(f.Path) != reader.Ignores && (hash == "" || hash != cmp.Or(their.SHA256, their.BlobID))
+		hash, their := f.Hash(), files[f.Path]
+		return reader.UseOf(f.Path) != reader.Ignores && (hash == "" || hash != their.Hash())
 	})
 }
 
@@ -267,7 +267,7 @@ func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File
 	theirs := m.Origin.listed.ByPath()
 	for _, f := range files {
 		their, ok := theirs[f.Path]
-		want := cmp.Or(their.SHA256, their.BlobID)
+		want := their.Hash()
 		if ok && want != "" && their.Size == f.Size {
 			sum, err := Sum(ctx, src.OpenFile, plan.File{Path: f.Path, Size: f.Size}, want)
 			if err != nil {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +117,7 @@ func planFiles(refs []hub.FileRef) []plan.File {
 	var list []plan.File
 	for _, ref := range refs {
 		list = append(list, plan.File{Path: ref.Path, Size: ref.Size,
-			ETag: cmp.Or(ref.SHA256, ref.BlobID)})
+			ETag: ref.Hash()})
 	}
 	return list
 }
@@ -135,7 +134,7 @@ func (r *remote) OpenFile(ctx context.Context, path string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	want := cmp.Or(ref.SHA256, ref.BlobID)
+	want := ref.Hash()
 	if want == "" {
 		return s, nil
 	}

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -83,7 +82,7 @@ type commit struct {
 // version returns the SHA-256 of a large file, and git's hash of a small one.
 func (c commit) version(name string) (string, error) {
 	f := c.files[name]
-	return cmp.Or(f.SHA256, f.BlobID), nil
+	return f.Hash(), nil
 }
 
 func (c commit) size(name string) int64 { return c.files[name].Size }

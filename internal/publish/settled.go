@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -76,9 +75,9 @@ func listsTarget(m *metadata.Manifest, from, at map[string]hub.FileInfo) bool {
 		held, hashes := at[o.Path], []string{o.SHA256, o.Blob}
 		if o.Kind == metadata.KindCopied {
 			original := from[o.Path]
-			hashes = []string{cmp.Or(original.SHA256, original.BlobID)}
+			hashes = []string{original.Hash()}
 		}
-		hash := cmp.Or(held.SHA256, held.BlobID)
+		hash := held.Hash()
 		if hash == "" || held.Size != o.Size || !slices.Contains(hashes, hash) {
 			return false
 		}
