@@ -84,16 +84,22 @@ func (c *Client) Describe(ctx context.Context, repo, revision string) (_ *RepoIn
 // request, although the failure may be temporary.
 func (c *Client) Probe(ctx context.Context, repo string) (err error) {
 	defer exported(&err)
-	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", "main"))
-	r.Finds, r.Once = true, true
+	r := c.infoRequest(repo, "main", "")
+	r.Once = true
 	_, err = c.t.Call(ctx, r, new(infoDocument))
 	return err
 }
 
-// describe asks about a commit of a repo.
-func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
+// infoRequest returns the request about a repo at a revision.
+func (c *Client) infoRequest(repo, revision, query string) *wire.Request {
 	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
 	r.Finds = revision == "main" // another revision may be missing although the repo exists
+	return r
+}
+
+// describe asks about a commit of a repo.
+func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
+	r := c.infoRequest(repo, revision, query)
 	var doc infoDocument
 	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err
