@@ -51,13 +51,18 @@ func newNight(t *testing.T, s *hubtest.Server, list string) *night {
 		TokenSource: "HF_TOKEN", HTTPTransport: s}}, list: list, work: t.TempDir()}
 }
 
+// source says which Hub, or Hubs, a run asks.
+func (n *night) source() sourceFlags {
+	opt := n.hub
+	return sourceFlags{hubs: n.hubs, instead: &opt}
+}
+
 // run runs batch --push, and returns its report, what it printed, and what ended it.
 func (n *night) run(ctx context.Context, t *testing.T) (b batchReport, diag string, err error) {
 	t.Helper()
 	u, read := captured(t)
 	u.json, u.command = true, "batch"
-	opt := n.hub
-	f := &convertFlags{sourceFlags: sourceFlags{hubs: n.hubs, instead: &opt}, target: targetFlags{push: true, force: n.force},
+	f := &convertFlags{sourceFlags: n.source(), target: targetFlags{push: true, force: n.force},
 		stopAfter: n.slot, gpu: gpuFlags{mode: "off"}, workDir: n.work, disk: sizeFlag(n.disk)}
 	err = runBatch(ctx, u, f, n.list)
 	b, _ = u.found.(batchReport)

@@ -24,27 +24,21 @@ type statusReport struct {
 }
 
 // status runs status, and returns its document, which follows the schema, or what it printed.
-func (n *night) status(ctx context.Context, t *testing.T, json bool, flags pageFlags) (r statusReport, text string) {
+func (n *night) status(ctx context.Context, t *testing.T, asJSON bool, flags pageFlags) (r statusReport, text string) {
 	t.Helper()
 	u, read := captured(t)
-	u.json, u.command = json, "status"
-	opt := n.hub
-	f := &convertFlags{sourceFlags: sourceFlags{instead: &opt}, target: targetFlags{push: true}}
+	u.json, u.command = asJSON, "status"
+	f := &convertFlags{sourceFlags: n.source(), target: targetFlags{push: true}}
 	code := u.report(ctx, runStatus(ctx, u, f, flags, n.list))
 	out, diag := read()
-	if !json {
+	if !asJSON {
 		return statusReport{Exit: code}, out + diag
 	}
 	if err := checkDocument(code, out); err != nil {
 		t.Error(err)
 	}
-	return decodeStatus(t, out), out
-}
-
-func decodeStatus(t *testing.T, doc string) (r statusReport) {
-	t.Helper()
-	world.Must(t, json.Unmarshal([]byte(doc), &r))
-	return r
+	world.Must(t, json.Unmarshal([]byte(out), &r))
+	return r, out
 }
 
 // TestStatusKnowsTheToken checks that status says of which targets the Hub says that the token may not
