@@ -52,7 +52,10 @@ func (p *Push) VisibilityNow(ctx context.Context, m *model.Model) (Visibility, e
 		return p.Visibility(ctx, m), nil
 	}
 	why, err := m.ClosedNow(ctx)
-	return p.visibility(ctx, m, why), err
+	if err != nil {
+		return Visibility{}, err
+	}
+	return p.visibility(ctx, m, why), nil
 }
 
 // visibility is Visibility for a source that is closed for a reason, or open with "".
