@@ -66,8 +66,10 @@ func TestRemoveWork(t *testing.T) {
 		world.Must(t, at.RemoveWork(root, "part-1-of-1", 0))
 		var left []string
 		_ = filepath.WalkDir(root, func(name string, _ os.DirEntry, err error) error {
-			if rel, _ := filepath.Rel(root, name); err == nil && rel != ".df11-convert/lock" && !strings.Contains(rel, "spool-") {
-				left = append(left, filepath.ToSlash(rel))
+			rel, _ := filepath.Rel(root, name)
+			rel = filepath.ToSlash(rel)
+			if err == nil && rel != ".df11-convert/lock" && !strings.Contains(rel, "spool-") {
+				left = append(left, rel)
 			}
 			return nil
 		})
