@@ -80,6 +80,43 @@ func TestValidateCard(t *testing.T) {
 	}
 }
 
+// TestTheOwnerIsAskedOnceForHints checks that a question whose answer only explains a refusal is
+// asked once, without repeats, also if the hub doesn't answer it, and that the owner's name is still
+// asked for in earnest.
+func TestTheOwnerIsAskedOnceForHints(t *testing.T) {
+	asked, answers := 0, false
+	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
+		switch {
+		case r.URL.Path != "/api/whoami-v2":
+			return reply(r, 403, `{"error":"no"}`), nil
+		case answers:
+			return reply(r, 200, okUser), nil
+		}
+		asked++
+		return reply(r, 503, ""), nil
+	}}
+	c, clock := testClient(t, w)
+	began := clock.Now()
+	for _, repo := range []string{"a/b", "a/c"} {
+		if err := c.CheckRight(t.Context(), repo, false); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.CreateRepo(t.Context(), repo, nil); !errors.Is(err, wire.ErrForbidden) {
+			t.Error(err)
+		}
+		if err := c.CheckRight(t.Context(), repo, true); !errors.Is(err, wire.ErrForbidden) {
+			t.Error(err)
+		}
+	}
+	if waited := clock.Now().Sub(began); asked != 1 || waited != 0 {
+		t.Errorf("asked %d times, and waited for %v", asked, waited)
+	}
+	answers = true
+	if name, err := c.WhoAmI(t.Context()); name != "me" || err != nil {
+		t.Error(name, err)
+	}
+}
+
 func TestCheckAccess(t *testing.T) {
 	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"), says(404, ""), says(403, ""),
 		says(200, `{"name":"a","auth":{"accessToken":{"role":"read"}}}`))

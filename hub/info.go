@@ -85,7 +85,7 @@ func (c *Client) Describe(ctx context.Context, repo, revision string) (_ *RepoIn
 func (c *Client) Probe(ctx context.Context, repo string) (err error) {
 	defer exported(&err)
 	r := c.infoRequest(repo, "main", "")
-	r.Once = true
+	r.NoRepeat = true
 	_, err = c.t.Call(ctx, r, new(infoDocument))
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -27,24 +28,45 @@ func (c *Client) WhoAmI(ctx context.Context) (_ string, err error) {
 	if err := c.NeedToken(); err != nil {
 		return "", err
 	}
-	o, err := c.tokenOwner(ctx, false)
-	return o.Name, err
-}
-
-// tokenOwner asks for the token's owner, or remembers the answer. once asks only once, although a
-// failure may be temporary.
-func (c *Client) tokenOwner(ctx context.Context, once bool) (owner, error) {
 	if o := c.owner.Load(); o != nil {
-		return *o, nil
+		return o.Name, nil
 	}
 	var o owner
-	r := wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2")
-	r.Once = once
-	if _, err := c.t.Call(ctx, r, &o); err != nil {
-		return owner{}, err
+	if _, err := c.t.Call(ctx, c.ownerRequest(), &o); err != nil {
+		return "", err
 	}
 	c.owner.Store(&o)
-	return o, nil
+	return o.Name, nil
+}
+
+// ownerRequest returns the request for the token's owner.
+func (c *Client) ownerRequest() *wire.Request {
+	return wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2")
+}
+
+// hintPatience is how long a question may take whose answer only explains a failure.
+const hintPatience = 10 * time.Second
+
+// knownOwner returns the token's owner as far as one short question finds out, for hints only. It
+// keeps the answer. If the Hub doesn't say, it keeps that, too.
+func (c *Client) knownOwner(ctx context.Context) owner {
+	c.asked.Do(func() {
+		if c.owner.Load() != nil || c.only != "" { // a trusted publisher's token is no user's
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, hintPatience)
+		defer cancel()
+		r := c.ownerRequest()
+		r.NoRepeat = true
+		var o owner
+		if _, err := c.t.Call(ctx, r, &o); err == nil {
+			c.owner.Store(&o)
+		}
+	})
+	if o := c.owner.Load(); o != nil {
+		return *o
+	}
+	return owner{}
 }
 
 // refusedWrite returns the error of a write that may have been refused. The Hub's words are about
@@ -54,10 +76,8 @@ func (c *Client) refusedWrite(ctx context.Context, err error) error {
 	if !errors.Is(err, wire.ErrForbidden) || e.TokenSource == "" {
 		return err
 	}
-	if o, ownerErr := c.tokenOwner(ctx, false); ownerErr == nil {
-		if _, cause := o.lacks(e.Repo); cause != nil {
-			return e.Under(cause)
-		}
+	if _, cause := c.knownOwner(ctx).lacks(e.Repo); cause != nil {
+		return e.Under(cause)
 	}
 	return err
 }
@@ -72,19 +92,12 @@ func (c *Client) CheckRight(ctx context.Context, repo string, exists bool) (err 
 	r := wire.Get("create repo "+repo, repo, "")
 	if exists {
 		r = c.mayWrite(repo)
-		r.Once = true
+		r.NoRepeat = true
 		if _, err := c.t.Call(ctx, r, nil); err == nil || errors.Is(err, wire.ErrForbidden) {
 			return c.refusedWrite(ctx, err)
 		}
 	}
-	if c.only != "" { // a trusted publisher's token is no user's
-		return nil
-	}
-	o, err := c.tokenOwner(ctx, true)
-	if err != nil {
-		return nil
-	}
-	words, cause := o.lacks(repo)
+	words, cause := c.knownOwner(ctx).lacks(repo)
 	if cause == nil {
 		return nil
 	}

@@ -28,7 +28,8 @@ type Request struct {
 	Follow followRule
 	Token  bool          // send the token if the hop is on the hub
 	Slow   time.Duration // time until the headers, if longer than usual
-	Once   bool          // never repeated, although the failure may be temporary
+	// NoRepeat asks once only, although the failure may be temporary
+	NoRepeat bool
 	// refuses a success with the wrong content; nil accepts all but web pages
 	Accept func(*http.Response) error
 }
@@ -90,7 +91,7 @@ func (t *Transport) Call(ctx context.Context, r *Request, out any) (header http.
 	return header, err
 }
 
-// Once is Call without retries.
+// Once makes one attempt of a call, for a caller that repeats it itself.
 func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header, error) {
 	resp, err := t.exchange(ctx, r)
 	if err != nil {

@@ -67,7 +67,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		e = e.failing(max(now().Sub(failing), t.away(e)))
 		d := t.delay(e, failures)
 		switch {
-		case r.Once, failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
+		case r.NoRepeat, failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
 			same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
 		case failures >= maxTries && e.away >= patience(e),
