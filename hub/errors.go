@@ -146,4 +146,4 @@ func Brief(err error) string {
 }
 
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
-func Hint(err error) string { return cmp.Or(hint.Of(err).String(), wire.Hint(err)) }
+func Hint(err error) string { return hint.Of(err).String() }

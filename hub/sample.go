@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -19,10 +19,8 @@ func (e *WitnessError) Error() string {
 		human.List(e.Files))
 }
 
-// Hint returns what to do about it.
-func (e *WitnessError) Hint() string {
-	return hint.Witness.With("repo", e.Repo).String()
-}
+// Unwrap returns the kind of failure, which knows what to do about it.
+func (e *WitnessError) Unwrap() error { return wire.ErrDiffers }
 
 // rangeBytes is the size of a sample.
 const rangeBytes = 1 << 10

@@ -226,12 +226,16 @@ func ErrorOf(err error) *Error {
 		return e
 	}
 	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(err) })]
-	e := &Error{Kind: k.kind, Hint: hintOf(err, k.hint), Next: next(err), err: err}
+	e := &Error{Kind: k.kind, Next: next(err), err: err}
+	e.advise(hintOf(err, k.hint))
 	if t, ok := errors.AsType[*forward.TensorError](err); ok {
 		e.Tensor = t.Tensor
 	}
 	return e
 }
+
+// advise sets the hint, also for [hint.Of], which knows what to say in a list instead.
+func (e *Error) advise(h hint.Hint) { e.Hint, e.err = h.String(), hint.On(e.err, h) }
 
 // described is ErrorOf as an error, which is nil for nil.
 func described(err error) error {
@@ -243,26 +247,20 @@ func described(err error) error {
 
 // hintOf returns what you can do about an error. What the error knows itself counts before usual, the
 // hint of its kind.
-func hintOf(err error, usual hint.Hint) string {
+func hintOf(err error, usual hint.Hint) hint.Hint {
 	if h := hint.Of(err); h != none {
-		return h.String()
-	}
-	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != none {
-		return r.Hint.String()
-	}
-	if w, ok := errors.AsType[*hub.WitnessError](err); ok {
-		return w.Hint()
-	}
-	if h := hub.Hint(err); h != "" {
 		return h
 	}
+	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != none {
+		return r.Hint
+	}
 	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
-		return hint.DiskFolder.String()
+		return hint.DiskFolder
 	}
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
-		return folderHint(f).String()
+		return folderHint(f)
 	}
-	return usual.String()
+	return usual
 }
 
 // folderHint returns what to do about a folder that can't be used.

@@ -250,7 +250,7 @@ func verifyReportOf(r *convert.VerifyReport) *VerifyReport {
 	}
 	v.Located = v.Level == LevelFull && v.Difference != nil && wraps[*back.HashError](r.Damage)
 	if fault, h := v.fault(), originalHint(r); fault != nil && h != (hint.Hint{}) {
-		fault.Hint = h.String()
+		fault.advise(h)
 	}
 	return v
 }

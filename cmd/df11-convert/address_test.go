@@ -31,7 +31,7 @@ func TestAddresses(t *testing.T) {
 		switch {
 		case err == nil && c.Error != "":
 			t.Errorf("%q is taken, want the error: %s", c.Text, c.Error)
-		case err != nil && (err.Error() != c.Error || hintOf(err) == ""):
+		case err != nil && (err.Error() != c.Error || hintOf(err).String() == ""):
 			t.Errorf("%q: %v (hint: %q), want %s", c.Text, err, hintOf(err), c.Error)
 		}
 	}

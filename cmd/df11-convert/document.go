@@ -55,7 +55,7 @@ func failureOf(err error) *failure {
 	}
 	e := pipeline.ErrorOf(err)
 	f.Next = e.Next
-	f.advise(human.Printable(hintOf(err)))
+	f.advise(human.Printable(hintOf(err).String()))
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)

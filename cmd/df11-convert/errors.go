@@ -74,11 +74,8 @@ func kindOf(err error) kind {
 	return kind{string(name), choose(known, code, exitError)}
 }
 
-// A listedError is an error about a list's model, with a hint for people who write lists.
-type listedError struct {
-	error
-	hint string
-}
+// A listedError is an error about a list's model.
+type listedError struct{ error }
 
 func (e listedError) Unwrap() error { return e.error }
 
@@ -87,19 +84,19 @@ func inList(err error) error {
 	if err == nil {
 		return nil
 	}
-	return listedError{err, hint.ForList(hintOf(err))}
+	return listedError{err}
 }
 
-// hintOf returns what you can do about an error, or "". Package pipeline knows it, except for the
+// hintOf returns what you can do about an error, or none. Package pipeline knows it, except for the
 // kinds of the command line's own.
-func hintOf(err error) string {
+func hintOf(err error) hint.Hint {
 	if e, ok := errors.AsType[listedError](err); ok {
-		return e.hint
+		return hintOf(e.error).ForList()
 	}
 	for _, k := range ownKinds {
 		if errors.Is(err, k.err) {
-			return k.hint.String()
+			return k.hint
 		}
 	}
-	return pipeline.ErrorOf(err).Hint
+	return hint.Of(pipeline.ErrorOf(err))
 }

@@ -302,7 +302,7 @@ func TestHintsOfLists(t *testing.T) {
 	}
 	listed := map[string]bool{} // texts that take another's place
 	for _, h := range hint.All() {
-		if text := hint.ForList(h.String()); text != h.String() {
+		if text := h.ForList().String(); text != h.String() {
 			listed[text] = true
 		}
 	}
@@ -311,7 +311,7 @@ func TestHintsOfLists(t *testing.T) {
 		c, _, err := root.Find([]string{command})
 		world.Must(t, err)
 		for _, h := range hint.All() {
-			text := hint.ForList(h.String())
+			text := h.ForList().String()
 			err := lacksFlag(c, text)
 			exempt := isElsewhere(h) || command == "status" && slices.ContainsFunc(ofRuns, func(r hint.Hint) bool { return r.String() == text })
 			of := strings.TrimPrefix(h.Cause, "--")

@@ -15,13 +15,21 @@ import (
 type Hint struct {
 	Cause string // the row's name
 	text  string
+	list  listed // takes the row's place in a list
 }
+
+// listed is the row that takes another's place in a list, or zero for none.
+type listed struct{ cause, text string }
 
 var rows []Hint
 
 // row adds a row to the table. Words in braces are facts, which [Hint.With] fills in.
-func row(cause, text string) Hint {
-	h := Hint{cause, text}
+func row(cause, text string) Hint { return rowOr(cause, text, Hint{}) }
+
+// rowOr is row for what can't be followed in a list, because it names flags of a single model: a list
+// has none, its entries have members instead. So inList takes the row's place there.
+func rowOr(cause, text string, inList Hint) Hint {
+	h := Hint{cause, text, listed{inList.Cause, inList.text}}
 	rows = append(rows, h)
 	return h
 }
@@ -32,7 +40,10 @@ func All() []Hint { return rows }
 // With returns the hint with facts: the names in braces, each followed by its value.
 func (h Hint) With(facts ...string) Hint {
 	for i := 0; i < len(facts); i += 2 {
-		h.text = strings.ReplaceAll(h.text, "{"+facts[i]+"}", facts[i+1])
+		fill := func(text string) string {
+			return strings.ReplaceAll(text, "{"+facts[i]+"}", facts[i+1])
+		}
+		h.text, h.list.text = fill(h.text), fill(h.list.text)
 	}
 	return h
 }
@@ -40,39 +51,22 @@ func (h Hint) With(facts ...string) Hint {
 // String returns the text.
 func (h Hint) String() string { return h.text }
 
-// Is reports whether a text is that of the row, with any facts.
-func (h Hint) Is(text string) bool { return h.facts(text) != nil }
+// ForList returns the hint for people who write lists, about one of a list's models.
+func (h Hint) ForList() Hint {
+	if h.list.text == "" {
+		return h
+	}
+	return Hint{Cause: h.list.cause, text: h.list.text}
+}
 
-// facts returns the facts of a text, as With takes them, or nil if it isn't that of the row.
-func (h Hint) facts(text string) []string {
-	pattern := regexp.MustCompile(`(?s)^` +
-		fact.ReplaceAllString(regexp.QuoteMeta(h.text), "(.+)") + `$`)
-	found := pattern.FindStringSubmatch(text)
-	if found == nil {
-		return nil
-	}
-	list := []string{}
-	for i, name := range fact.FindAllStringSubmatch(regexp.QuoteMeta(h.text), -1) {
-		list = append(list, name[1], found[i+1])
-	}
-	return list
+// Is reports whether a text is that of the row, with any facts.
+func (h Hint) Is(text string) bool {
+	pattern := fact.ReplaceAllString(regexp.QuoteMeta(h.text), "(.+)")
+	return regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(text)
 }
 
 // fact matches a word in braces, in a quoted pattern.
 var fact = regexp.MustCompile(`\\\{(\w+)\\\}`)
-
-// ForList returns what to say about a list's model instead of a hint's text. A list has no flags
-// for one model: its entries have members instead.
-func ForList(text string) string {
-	best, most := text, -1 // the row with most of the text
-	for _, h := range forLists {
-		fixed := len(fact.ReplaceAllString(regexp.QuoteMeta(h.one.text), ""))
-		if facts := h.one.facts(text); facts != nil && fixed > most {
-			best, most = h.list.With(facts...).text, fixed
-		}
-	}
-	return best
-}
 
 // hinted is an error with a hint of its own.
 type hinted struct {

@@ -8,8 +8,8 @@ const againstOriginal = "name the original with --against org/name, or --against
 var (
 	DiskFull   = row("DiskFull", "free some space, or use another disk")
 	DiskBudget = row("DiskBudget", "raise --disk, or leave it out")
-	DiskFolder = row("DiskFolder", "free some space there, or name a folder on another disk with -o or "+
-		"--work-dir")
+	DiskFolder = rowOr("DiskFolder", "free some space there, or name a folder on another disk with -o or "+
+		"--work-dir", ListDiskFolder)
 	MemoryBudget = row("MemoryBudget", "raise --memory, or leave it out")
 	MemoryLimit  = row("MemoryLimit", "run it with a higher memory limit: of the container's or job's, "+
 		"three quarters are used")
@@ -31,25 +31,27 @@ var (
 	Path            = row("Path", "check the path and its permissions")
 	PathTooLarge    = row("PathTooLarge", "check that this is the file you mean: it's too large to be one of "+
 		"its kind")
-	Conflict = row("Conflict", "choose another target with -o or --repo-id (a work folder with "+
-		"--work-dir), or add --force to write there anyway")
-	Stays = row("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
-		"replaces only what has the name of a file of the result")
-	Newer          = row("Newer", "update df11-convert, or add --force to make it again as this version does")
+	Conflict = rowOr("Conflict", "choose another target with -o or --repo-id (a work folder with "+
+		"--work-dir), or add --force to write there anyway", ListConflict)
+	Stays = rowOr("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
+		"replaces only what has the name of a file of the result", ListStays)
+	Newer = rowOr("Newer", "update df11-convert, or add --force to make it again as this version "+
+		"does", NewerManifest)
 	NewerManifest  = row("NewerManifest", "update df11-convert")
-	SourceIsTarget = row("SourceIsTarget", "choose another target with {flag}")
-	Taken          = row("Taken", "choose another target with --repo-id or -o, or wait until the other run ends")
-	Lost           = row("Lost", "see to it that nothing else publishes to {target}, and run the same "+
-		"command again with --force")
-	Witness = row("Witness", "delete these files in {repo}, then run the same command again with "+
+	SourceIsTarget = rowOr("SourceIsTarget", "choose another target with {flag}", ListTarget)
+	Taken          = rowOr("Taken", "choose another target with --repo-id or -o, or wait until the "+
+		"other run ends", ListTaken)
+	Lost = rowOr("Lost", "see to it that nothing else publishes to {target}, and run the same "+
+		"command again with --force", ListLost)
+	Witness = rowOr("Witness", "delete these files in the repo, then run the same command again with "+
 		"--force; if that doesn't help, publish to a new repo with --repo-id, and report it to the "+
-		"operators of the Hub")
-	Visibility = row("Visibility", "make it private in its settings, choose another target with "+
-		"--repo-id, or allow it with --public if the license does")
+		"operators of the Hub", ListWitness)
+	Visibility = rowOr("Visibility", "make it private in its settings, choose another target with "+
+		"--repo-id, or allow it with --public if the license does", ListVisibility)
 	Shown = row("Shown", "hide it with: hf repo settings {repo} --private (after that, the same command "+
 		"goes on), or delete it with: hf repo delete {repo}")
-	Card = row("Card", "name the license with --license ID, such as mit, or fix the front matter of "+
-		"the source's README.md")
+	Card = rowOr("Card", "name the license with --license ID, such as mit, or fix the front matter of "+
+		"the source's README.md", ListCard)
 	License = row("License", "list them at https://huggingface.co/docs/hub/repositories-licenses; "+
 		"other is one, too")
 	NotOriginal = row("NotOriginal", "leave --original out; if you trained from that model, name it as "+
@@ -162,26 +164,29 @@ var (
 	ShardMissing = row("ShardMissing", "complete the source")
 	IndexMissing = row("IndexMissing", "complete the source; if the index is stale, remove it: a "+
 		"complete set of shards needs none")
-	IndexOrSingle = row("IndexOrSingle", "complete the source, or choose the single file: --file {file}")
-	IndexStale    = row("IndexStale", "the index is stale or a shard is damaged; fetch the source again")
-	StaleTensor   = row("StaleTensor", "remove the stale file or its entries from the index, or give "+
+	IndexOrSingle = rowOr("IndexOrSingle", "complete the source, or choose the single file: --file "+
+		"{file}", ListIndexOrSingle)
+	IndexStale  = row("IndexStale", "the index is stale or a shard is damaged; fetch the source again")
+	StaleTensor = row("StaleTensor", "remove the stale file or its entries from the index, or give "+
 		"--pattern-dict for the source's own names")
-	StatedMissing = row("StatedMissing", "complete the source, or name the weights with --file")
-	TwoSets       = row("TwoSets", "choose one with --file, which takes a .safetensors file or an index")
-	TwoShardSets  = row("TwoShardSets", "remove the shards of the set that isn't the model")
-	ManySingles   = row("ManySingles", "name the one to convert with --file")
-	UnusualName   = row("UnusualName", "rename the weight file to {name}, as the libraries do, or name it "+
-		"with --file if it's a file for ComfyUI")
+	StatedMissing = rowOr("StatedMissing", "complete the source, or name the weights with --file",
+		ListStatedMissing)
+	TwoSets = rowOr("TwoSets", "choose one with --file, which takes a .safetensors file or an index",
+		ListTwoSets)
+	TwoShardSets = row("TwoShardSets", "remove the shards of the set that isn't the model")
+	ManySingles  = rowOr("ManySingles", "name the one to convert with --file", ListManySingles)
+	UnusualName  = rowOr("UnusualName", "rename the weight file to {name}, as the libraries do, or name it "+
+		"with --file if it's a file for ComfyUI", ListUnusualName)
 	NoWeights   = row("NoWeights", "give the folder or repo that holds the .safetensors files")
 	NoSuchFile  = row("NoSuchFile", "name a file of the source, such as {files}")
 	PartOfModel = row("PartOfModel", "name the folder or repo without the file")
 	OtherModel  = row("OtherModel", "give the folder {folder} as the source; download a repo first")
 	Subfolder   = row("Subfolder", "give the folder as the source, such as {folder}; download a repo first")
-	NoPipeline  = row("NoPipeline", "leave out --component")
-	NoComponent = row("NoComponent", "name the folder of the denoiser with --component; these hold weights: "+
-		"{folders}")
-	TiedDiffer = row("TiedDiffer", "set tie_word_embeddings to false in a copy of the source if the two "+
-		"are really different; if its class ties them, fetch the source again")
+	NoPipeline  = rowOr("NoPipeline", "leave out --component", ListNoPipeline)
+	NoComponent = rowOr("NoComponent", "name the folder of the denoiser with --component; these hold weights: "+
+		"{folders}", ListNoComponent)
+	TiedDiffer = rowOr("TiedDiffer", "set tie_word_embeddings to false in a copy of the source if the two "+
+		"are really different; if its class ties them, fetch the source again", ListTiedDiffer)
 	ListTiedDiffer = row("ListTiedDiffer", "set tie_word_embeddings to false in a copy of the source if the "+
 		"two are really different; if its class ties them, ask its authors for the right weights, or add "+
 		"expect: not_convertible to its entry")
@@ -307,15 +312,15 @@ var (
 	Forbidden      = row("Forbidden", "{login} that has this right")
 	ForbiddenToken = row("ForbiddenToken", "give the token from {token} the right to {op} at "+
 		"{endpoint}/settings/tokens, or use another token")
-	Namespace = row("Namespace", "choose your own namespace with --repo-id, or ask an admin of the "+
-		"organization for the role write")
+	Namespace = rowOr("Namespace", "choose your own namespace with --repo-id, or ask an admin of the "+
+		"organization for the role write", ListNamespace)
 	AccountName = row("AccountName", "write the whole ID, such as {repo}, or {same} if you mean that")
 	ReadToken   = row("ReadToken", "make a token for writing at {endpoint}/settings/tokens, and set HF_TOKEN to it")
 	Publisher   = row("Publisher", "allow the job id-token: write (GitHub), or set HF_OIDC_ID_TOKEN to an "+
 		"identity for this hub, and add this workflow to the trusted publishers of the repo or user in "+
 		"HF_OIDC_RESOURCE. Or unset HF_OIDC_RESOURCE and set HF_TOKEN")
-	Quota = row("Quota", "free or buy storage at {endpoint}/settings/billing, or choose another target "+
-		"with --repo-id")
+	Quota = rowOr("Quota", "free or buy storage at {endpoint}/settings/billing, or choose another target "+
+		"with --repo-id", ListQuota)
 	Disabled = row("Disabled", "choose another source or target; {endpoint}/{repo} may say why")
 	Legal    = row("Legal", "open {endpoint}/{repo} in a browser: it may say more")
 	HubCard  = row("HubCard", "correct the value that it names in the source's README.md; to change the "+
@@ -342,7 +347,7 @@ var (
 		"(Slurm), or CI_NODE_INDEX (GitLab)")
 	ListForm = row("ListForm", "write the list like this: models: [org/name, {source: org/other, repo-id: "+
 		"you/other-DF11}]; see docs/ci.md")
-	// for lists: ForList has them
+	// in a list, for the rows that name them
 	ListConflict = row("ListConflict", "write another repo-id into the list's entry; or, to write there "+
 		"anyway, put the model into a list of its own: df11-convert batch LIST --push --force")
 	ListStays = row("ListStays", "delete these files in the repo, or write another repo-id into the "+
@@ -355,7 +360,7 @@ var (
 	ListVisibility = row("ListVisibility", "make it private in its settings, write another repo-id "+
 		"into the list's entry, or write private: false there if the license allows it")
 	ListTaken   = row("ListTaken", "write another repo-id into the list's entry, or wait until the other run ends")
-	ListWitness = row("ListWitness", "delete these files in {repo}, then put the model into a list of "+
+	ListWitness = row("ListWitness", "delete these files in the repo, then put the model into a list of "+
 		"its own and add --force; if that doesn't help, write another repo-id into the list's entry, and "+
 		"report it to the operators of the Hub")
 	ListLost = row("ListLost", "see to it that nothing else publishes to {target}, then put the model "+
@@ -403,15 +408,4 @@ var OtherTools = map[string]Hint{
 		"was trained from is base_model in its README.md"),
 	"device":  row("--device", "use --gpu auto, require, or off"),
 	"threads": row("--threads", "use --workers N"),
-}
-
-// forLists are the rows that name flags of a single model, or --force for it, and what to say in a
-// list instead.
-var forLists = []struct{ one, list Hint }{
-	{Conflict, ListConflict}, {Stays, ListStays}, {SourceIsTarget, ListTarget},
-	{Namespace, ListNamespace}, {Quota, ListQuota}, {Visibility, ListVisibility}, {Taken, ListTaken},
-	{Witness, ListWitness}, {Lost, ListLost}, {DiskFolder, ListDiskFolder}, {Card, ListCard},
-	{IndexOrSingle, ListIndexOrSingle}, {StatedMissing, ListStatedMissing}, {TwoSets, ListTwoSets},
-	{ManySingles, ListManySingles}, {UnusualName, ListUnusualName}, {NoPipeline, ListNoPipeline},
-	{NoComponent, ListNoComponent}, {Newer, NewerManifest}, {TiedDiffer, ListTiedDiffer},
 }

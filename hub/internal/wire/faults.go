@@ -97,6 +97,7 @@ var (
 	ErrUnsafePath    = lasting("unsafe file name", none)
 	ErrNotHub        = lasting("the answer isn't from a hub", hint.NotHub)
 	ErrStalled       = passing("connection stalled")
+	ErrDiffers       = lasting("another client sees other files than were published", hint.Witness)
 
 	ErrTrustedPublisher = lasting("no token from trusted publishing", hint.Publisher)
 	errNoConnection     = lasting("no connection", hint.Network) // from the start

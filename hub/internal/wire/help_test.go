@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
@@ -32,6 +33,9 @@ func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Options)) 
 	c.Jitter = func() float64 { return 0.5 }
 	return c, clock
 }
+
+// hintOf returns the next step after an error.
+func hintOf(err error) string { return hint.Of(err).String() }
 
 const okUser = `{"name":"me"}`
 

@@ -49,10 +49,12 @@ func Culprit(err error) string {
 // requests that led to it know: callers that wait for its end needn't wait for that time again.
 func Away(err error) time.Duration { return ErrorOf(err).away }
 
-// Hint returns the next step for the user in one or two sentences, or "" if there is none.
-func Hint(err error) string {
-	e := ErrorOf(err)
-	h := e.step(err)
+// Hint returns the next step for the user.
+func (c *cause) Hint() hint.Hint { return (&Error{Err: c}).Hint() }
+
+// Hint returns the next step for the user, or none.
+func (e *Error) Hint() hint.Hint {
+	h := e.step()
 	if e.variable != "" {
 		h = cmp.Or(atVariable[h], h)
 		away := e.Status == 0 || e.Status >= http.StatusBadGateway
@@ -70,32 +72,29 @@ func Hint(err error) string {
 	return h.With("endpoint", cmp.Or(e.Endpoint, PublicEndpoint), "repo", cmp.Or(e.Repo, "the repo"),
 		"token", e.TokenSource, "op", cmp.Or(e.Op, "do that"),
 		"login", cmp.Or(e.login, hint.Login.String()),
-		"variable", cmp.Or(e.variable, "HF_ENDPOINT")).String()
+		"variable", cmp.Or(e.variable, "HF_ENDPOINT"))
 }
 
-// step returns the next step, with the facts that [Hint] fills in.
-func (e *Error) step(err error) hint.Hint {
+// step returns the next step, with the facts that [Error.Hint] fills in.
+func (e *Error) step() hint.Hint {
 	if e.advice != none {
 		return e.advice
 	}
-	if c, ok := errors.AsType[*cause](err); ok {
+	if c, ok := errors.AsType[*cause](e.Err); ok {
 		switch {
 		case e.TokenSource != "" && withToken[c] != none:
 			return withToken[c]
-		case errors.Is(err, ErrRevisionNotFound) && path.Base(e.URL) == "main":
+		case errors.Is(c, ErrRevisionNotFound) && path.Base(e.URL) == "main":
 			// no one asked for a revision: a repo without a commit, or one that is just being made
 			return hint.NoMain
 		}
 		return c.hint
 	}
 	// a browser says nothing of TLS
-	if runtime.GOOS != "js" && IsA[x509.UnknownAuthorityError](err) {
+	if runtime.GOOS != "js" && IsA[x509.UnknownAuthorityError](e.Err) {
 		return hint.Certificate
 	}
-	if err == nil {
-		return none
-	}
-	switch text := err.Error(); {
+	switch text := e.Error(); {
 	case e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError:
 		return hint.Again
 	case strings.Contains(text, "not look like a TLS handshake"),

@@ -36,7 +36,7 @@ func TestHints(t *testing.T) {
 		{Error{Err: ErrCorrupt}, hint.Corrupt, ""},
 		{Error{Err: ErrStale}, hint.StaleLinks, ""},
 	} {
-		if got := Hint(&c.err); !c.want.Is(got) || !strings.Contains(got, c.says) {
+		if got := hintOf(&c.err); !c.want.Is(got) || !strings.Contains(got, c.says) {
 			t.Errorf("%v: %s", c.err.Err, got)
 		}
 	}
@@ -51,7 +51,7 @@ func TestHintsNameTheProxy(t *testing.T) {
 		t.Setenv("https_proxy", "")
 		t.Setenv(variable, "http://me:secret@proxy:3128")
 		e := &Error{Err: fmt.Errorf("%w: %w", errNoConnection, refused), URL: PublicEndpoint + "/api", Endpoint: PublicEndpoint}
-		if got := Hint(e); !hint.NetworkProxy.Is(got) || !strings.Contains(got, variable) || !strings.Contains(got, "http://proxy:3128") || strings.Contains(got, "secret") {
+		if got := hintOf(e); !hint.NetworkProxy.Is(got) || !strings.Contains(got, variable) || !strings.Contains(got, "http://proxy:3128") || strings.Contains(got, "secret") {
 			t.Errorf("%s: %s", variable, got)
 		}
 	}

@@ -32,8 +32,8 @@ func TestBadProxyIsNoProxy(t *testing.T) {
 				e := &Error{Err: err}
 				switch {
 				case !want && err == nil:
-				case !want || err == nil || !hint.BadProxy.Is(Hint(e)) || !strings.HasPrefix(err.Error(), name+" ") || strings.Contains(err.Error(), "secret") || e.Temporary():
-					t.Errorf("%s=%s: %s: %v, %s", name, value, u, err, Hint(e))
+				case !want || err == nil || !hint.BadProxy.Is(hintOf(e)) || !strings.HasPrefix(err.Error(), name+" ") || strings.Contains(err.Error(), "secret") || e.Temporary():
+					t.Errorf("%s=%s: %s: %v, %s", name, value, u, err, hintOf(e))
 				}
 			}
 		}

@@ -116,8 +116,8 @@ func TestRepeats(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && Hint(err) == hint.Again.String() {
-				t.Errorf("%v\nhint: %s", err, Hint(err))
+			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(hintOf(err), tt.hint) || tt.requests == 1 && hintOf(err) == hint.Again.String() {
+				t.Errorf("%v\nhint: %s", err, hintOf(err))
 			}
 			if e, ok := errors.AsType[*Error](err); !ok || errors.Is(err, errNoConnection) && !strings.HasPrefix(e.Brief(), tt.words) {
 				t.Errorf("in brief: %s", e.Brief())
@@ -317,10 +317,10 @@ func TestRefusals(t *testing.T) {
 			if !ok || !errors.Is(e.Err, tt.want) || (w.Count() == 1) != (clock.Waited() == 0) || clock.Waited() > time.Minute {
 				t.Fatalf("%d requests, waited %v, got %v, want %v", w.Count(), clock.Waited(), err, tt.want)
 			}
-			if words := cmp.Or(e.Brief(), e.Error()); !strings.HasPrefix(words, tt.words) || tt.hint == "" != (Hint(e) == "") || !strings.Contains(Hint(e), tt.hint) {
-				t.Errorf("%s\nhint: %s", words, Hint(e))
+			if words := cmp.Or(e.Brief(), e.Error()); !strings.HasPrefix(words, tt.words) || tt.hint == "" != (hintOf(e) == "") || !strings.Contains(hintOf(e), tt.hint) {
+				t.Errorf("%s\nhint: %s", words, hintOf(e))
 			}
-			if text := err.Error() + Hint(err); strings.Contains(text, "x=1") || strings.Contains(text, "hf_secret") {
+			if text := err.Error() + hintOf(err); strings.Contains(text, "x=1") || strings.Contains(text, "hf_secret") {
 				t.Errorf("it shows too much: %s", text)
 			}
 		})
@@ -361,8 +361,8 @@ func TestRevisionHint(t *testing.T) {
 	for rev, want := range map[string]string{"main": "was just created", "v2": "check the revision after @"} {
 		c, _ := testTransport(t, script(says(404, "", "X-Error-Code: RevisionNotFound")))
 		r := c.RepoGet("read model info of a/b", "a/b", RevPath("revision", rev)+"?blobs=true")
-		if _, err := c.Call(t.Context(), r, nil); !strings.Contains(Hint(err), want) {
-			t.Errorf("%s: %q (%v)", rev, Hint(err), err)
+		if _, err := c.Call(t.Context(), r, nil); !strings.Contains(hintOf(err), want) {
+			t.Errorf("%s: %q (%v)", rev, hintOf(err), err)
 		}
 	}
 }
