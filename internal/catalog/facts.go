@@ -98,8 +98,9 @@ var libraryClasses = sync.OnceValue(func() map[string]string {
 	return classes
 })
 
-// A table has the lines of a text by their first word.
-type table map[string][]string
+// A table has, for each first word of a line, the part of a text that has these lines. They must
+// follow each other.
+type table map[string]string
 
 var (
 	pathsTable = sync.OnceValue(func() table { return newTable(pathsText) })
@@ -109,11 +110,12 @@ var (
 
 // newTable reads the lines of a text but for those that begin with # or ?, which are for people.
 func newTable(text string) table {
-	t := table{}
+	t, at := table{}, 0
 	for line := range strings.Lines(text) {
-		if first, rest, ok := strings.Cut(line, " "); ok && first != "#" && first != "?" {
-			t[first] = append(t[first], rest)
+		if first, _, ok := strings.Cut(line, " "); ok && first != "#" && first != "?" {
+			t[first] = text[at-len(t[first]) : at+len(line)]
 		}
+		at += len(line)
 	}
 	return t
 }
@@ -121,8 +123,8 @@ func newTable(text string) table {
 // of returns the lines that begin with a word, split into the words after it.
 func (t table) of(first string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		for _, rest := range t[first] {
-			if !yield(strings.Fields(rest)) {
+		for line := range strings.Lines(t[first]) {
+			if !yield(strings.Fields(line)[1:]) {
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +126,21 @@ func TestFacts(t *testing.T) {
 	for _, class := range []string{"", "?", "NobodyForCausalLM"} {
 		if f := FactsOf(class); len(f.Renames)+len(f.Reads)+len(f.changes)+len(f.tied) > 0 {
 			t.Errorf("%q: %+v", class, f)
+		}
+	}
+}
+
+// TestTables checks that a table has every line that isn't for people, under its first word.
+func TestTables(t *testing.T) {
+	for name, text := range map[string]string{"paths": pathsText, "reads": readsText, "fills": fillsText, "comfy": comfyText} {
+		table, want := newTable(text), map[string]string{}
+		for line := range strings.Lines(text) {
+			if first, _, _ := strings.Cut(line, " "); first != "#" && first != "?" {
+				want[first] += line
+			}
+		}
+		if !maps.Equal(table, want) {
+			t.Errorf("%s: not what the text says of each word", name)
 		}
 	}
 }

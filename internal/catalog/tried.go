@@ -19,7 +19,7 @@ type Tried struct {
 	Results map[string][]string
 	Modules []string // compressed modules; # stands for any number
 
-	names string // its words in names.txt, each between blanks
+	names string // its words in names.txt, each after a blank and before another, or the line's end
 }
 
 // triedText is written by .ci/deep/70-readers.sh. Its first lines describe it.
@@ -37,8 +37,9 @@ var namesText string
 var AllTried = sync.OnceValue(func() (list []Tried) {
 	names := map[string]string{}
 	for line := range strings.Lines(namesText) {
-		if f := strings.SplitN(strings.TrimSpace(line), " ", 3); f[0] != "#" && len(f) > 2 {
-			names[f[0]+" "+f[1]] = " " + f[2] + " "
+		if f := strings.SplitN(line, " ", 3); f[0] != "#" && len(f) > 2 {
+			key := line[:len(f[0]+" "+f[1])]
+			names[key] = line[len(key):]
 		}
 	}
 	for line := range strings.Lines(triedText) {
@@ -113,7 +114,7 @@ func (t *Tried) Names() []string { return strings.Fields(t.names) }
 // itself. cfg decides about names that only some configs have.
 func (t *Tried) Loads(tensor string, cfg *Config) bool {
 	name := Numberless(tensor)
-	if strings.Contains(t.names, " "+name+" ") {
+	if strings.Contains(t.names, " "+name+" ") || strings.HasSuffix(t.names, " "+name+"\n") {
 		return true
 	}
 	for rest := t.names; ; {
@@ -122,7 +123,7 @@ func (t *Tried) Loads(tensor string, cfg *Config) bool {
 			break
 		}
 		member, _, _ := strings.Cut(after, " ")
-		key, isNot := strings.CutPrefix(member, "!")
+		key, isNot := strings.CutPrefix(strings.TrimSpace(member), "!")
 		if known, is := cfg.isTrue(key); known && is != isNot {
 			return true
 		}
