@@ -51,8 +51,12 @@ func TestHintsOfErrors(t *testing.T) {
 		{&convert.LimitError{Problem: huge[0]}, hint.LargeFile},
 		{&convert.LimitError{Problem: many[0]}, hint.ManyFiles},
 	} {
-		if got := ErrorOf(fmt.Errorf("wrapped: %w", c.err)).Hint; !c.want.Is(got) || strings.Contains(got, "{") {
+		e := ErrorOf(fmt.Errorf("wrapped: %w", c.err))
+		if got := e.Hint; !c.want.Is(got) || strings.Contains(got, "{") {
 			t.Errorf("%T: %s", c.err, got)
+		}
+		if in := hint.Of(e); in.String() != e.Hint || in.ForList().Cause != c.want.ForList().Cause {
+			t.Errorf("%T: in a list %s", c.err, in.ForList())
 		}
 	}
 }
