@@ -3,11 +3,14 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,14 +54,48 @@ func newRoundTripper(governor *Governor) *http.Transport {
 // proxyFor returns the proxy of a request, as http.ProxyFromEnvironment does. That one goes
 // directly to the host if it can't read the variable, and a password with a bare % is enough for
 // that: https://pkg.go.dev/golang.org/x/net/http/httpproxy. A network that demands a proxy would be
-// bypassed, so this is an error here. Hosts on this machine never have a proxy.
+// bypassed, so this is an error here, unless the host has no proxy anyway.
 func proxyFor(r *http.Request) (*url.URL, error) {
 	name, value := proxyVariable(r.URL.Scheme)
-	if ip := net.ParseIP(r.URL.Hostname()); r.URL.Hostname() != "localhost" && !ip.IsLoopback() &&
-		value != "" && !isProxy(value) {
+	if value != "" && !isProxy(value) && !isDirect(r.URL) {
 		return nil, fmt.Errorf("%s is %w", name, errBadProxy)
 	}
 	return http.ProxyFromEnvironment(r)
+}
+
+// isDirect reports whether the host of a URL has no proxy, because it's this machine or NO_PROXY
+// names it. The rules are those of net/http, which it doesn't export:
+// https://pkg.go.dev/golang.org/x/net/http/httpproxy#Config.
+func isDirect(u *url.URL) bool {
+	host, port := strings.ToLower(u.Hostname()), cmp.Or(u.Port(), defaultPorts[u.Scheme])
+	ip, _ := netip.ParseAddr(host)
+	ip = ip.Unmap()
+	if host == "localhost" || ip.IsLoopback() {
+		return true
+	}
+	list := cmp.Or(os.Getenv("NO_PROXY"), os.Getenv("no_proxy"))
+	return slices.ContainsFunc(strings.Split(list, ","), func(entry string) bool {
+		entry = strings.ToLower(strings.TrimSpace(entry))
+		if block, err := netip.ParsePrefix(entry); err == nil {
+			return block.Contains(ip)
+		}
+		name, only, err := net.SplitHostPort(entry)
+		if err != nil {
+			name, only = entry, ""
+		}
+		if entry == "*" || name == "" || only != "" && only != port {
+			return entry == "*"
+		}
+		if ip.IsValid() {
+			named, err := netip.ParseAddr(name)
+			return err == nil && named.Unmap() == ip
+		}
+		domain, below := strings.CutPrefix(name, "*.")
+		if !below {
+			domain, below = strings.CutPrefix(name, ".")
+		}
+		return strings.HasSuffix(host, "."+domain) || !below && host == domain
+	})
 }
 
 // isProxy reports whether a value is an address that net/http takes for a proxy: a host, with or

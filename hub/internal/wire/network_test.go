@@ -11,7 +11,7 @@ import (
 )
 
 // TestBadProxyIsNoProxy checks that a request isn't sent past a proxy whose address can't be read, and
-// that the error doesn't show the password.
+// that the error doesn't show the password. A host that has no proxy is asked anyway.
 func TestBadProxyIsNoProxy(t *testing.T) {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY"} {
 		for _, value := range []string{"http://u:secret%PW@proxy:1", "http://proxy:1:2", "http://u:secret#w@proxy:1", "ftp://proxy", "http://", "http://proxy/path", "http://u:secret/@proxy:1"} {
@@ -36,6 +36,33 @@ func TestBadProxyIsNoProxy(t *testing.T) {
 					t.Errorf("%s=%s: %s: %v, %s", name, value, u, err, hintOf(e))
 				}
 			}
+		}
+	}
+	t.Setenv("no_proxy", "")
+	for list, want := range map[string]string{
+		"":                          "",
+		"*":                         "a.corp b.a.corp corp 10.1.2.3:8443 [fd00::1] x.org",
+		"corp":                      "a.corp b.a.corp corp",
+		" .CORP , x.org:444":        "a.corp b.a.corp",
+		"*.corp,x.org:443":          "a.corp b.a.corp x.org",
+		"orp,.org.,*x.org,:443":     "",
+		"10.1.2.3":                  "10.1.2.3:8443",
+		"10.1.2.3:443,fd00::1":      "[fd00::1]",
+		"10.0.0.0/8,fd00::/8,*:443": "10.1.2.3:8443 [fd00::1]",
+	} {
+		t.Setenv("NO_PROXY", list)
+		var direct []string
+		for _, host := range strings.Fields("a.corp b.a.corp corp 10.1.2.3:8443 [fd00::1] x.org") {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := proxyFor(r); err == nil {
+				direct = append(direct, host)
+			}
+		}
+		if got := strings.Join(direct, " "); got != want {
+			t.Errorf("NO_PROXY=%q: direct are %s", list, got)
 		}
 	}
 	for _, good := range []string{"proxy", "proxy:3128", "http://u:p%25w@proxy:1/", "socks5://[::1]:1080", "https://proxy"} {
