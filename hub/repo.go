@@ -76,8 +76,13 @@ func (c *Client) refusedWrite(ctx context.Context, err error) error {
 	if !errors.Is(err, wire.ErrForbidden) || e.TokenSource == "" {
 		return err
 	}
-	if _, cause := c.knownOwner(ctx).lacks(e.Repo); cause != nil {
+	o := c.knownOwner(ctx)
+	if _, cause := o.lacks(e.Repo); cause != nil {
 		return e.Under(cause)
+	}
+	namespace, _, _ := strings.Cut(e.Repo, "/")
+	if errors.Is(err, wire.ErrNamespace) && strings.EqualFold(o.Name, namespace) {
+		return e.Under(wire.ErrOwnNamespace) // no other namespace would help
 	}
 	return err
 }

@@ -37,6 +37,10 @@ var mishaps = []mishap{
 		h.hub.Configure("org/secret", hubtest.Private())
 		h.hub.AddRepo("tester/open", nil)
 	}, step: "make it private in its settings", follow: func(h *helped) { h.hub.Configure("tester/open", hubtest.Private()) }},
+	{cause: hint.NotPrivate, kind: pipeline.ErrVisibility, args: "org/model --push --private", before: func(h *helped) { h.hub.AddRepo("tester/model-DF11", nil) },
+		step: "make it private in its settings", follow: func(h *helped) { h.hub.Configure("tester/model-DF11", hubtest.Private()) }},
+	{cause: hint.NotPrivate, kind: pipeline.ErrVisibility, args: "org/model --push --private", before: func(h *helped) { h.hub.AddRepo("tester/model-DF11", nil) },
+		step: "or choose another target with --repo-id", then: "org/model --push --private --repo-id tester/closed"},
 	{cause: hint.Card, kind: pipeline.ErrCard, args: "DIR/m --push", before: func(h *helped) { h.model("m"); h.write("m/README.md", "---\nlicense: [mit\n---\n") },
 		step: "name the license with --license", then: "DIR/m --push --license mit"},
 	{cause: hint.Occupied, kind: pipeline.ErrOccupied, args: "decode DIR/out -o DIR/back", before: func(h *helped) { h.converted("out"); h.write("back/model-00001-of-00002.safetensors", "x") },

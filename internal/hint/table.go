@@ -48,6 +48,8 @@ var (
 		"operators of the Hub", ListWitness)
 	Visibility = rowOr("Visibility", "make it private in its settings, choose another target with "+
 		"--repo-id, or allow it with --public if the license does", ListVisibility)
+	NotPrivate = rowOr("NotPrivate", "make it private in its settings, or choose another target with "+
+		"--repo-id", ListVisibility)
 	Shown = row("Shown", "hide it with: hf repo settings {repo} --private (after that, the same command "+
 		"goes on), or delete it with: hf repo delete {repo}")
 	Card = rowOr("Card", "name the license with --license ID, such as mit, or fix the front matter of "+

@@ -117,12 +117,16 @@ func (e *VisibilityError) Error() string {
 	return fmt.Sprintf("everyone can open %s, but the result may not be public: %s", e.Target, e.Closed)
 }
 
-// Hint says how to hide what is public already.
+// Hint says how to hide what is public already, or how to get a private target, if --private asks
+// for one.
 func (e *VisibilityError) Hint() hint.Hint {
-	if len(e.Shown) > 0 {
+	switch {
+	case len(e.Shown) > 0:
 		return hint.Shown.With("repo", e.Target)
+	case e.Closed == "":
+		return hint.NotPrivate
 	}
-	return hint.Hint{}
+	return hint.Visibility
 }
 
 // gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who

@@ -78,6 +78,8 @@ var (
 	ErrQuota            = lasting("storage quota reached", hint.Quota)
 	ErrNamespace        = &cause{"no right to write in this namespace", hint.Namespace,
 		false, ErrForbidden}
+	// that of the token's own user
+	ErrOwnNamespace  = &cause{"no right to write in this namespace", hint.ReadToken, false, ErrNamespace}
 	ErrReadToken     = &cause{"the token is for reading", hint.ReadToken, false, ErrForbidden}
 	ErrDisabled      = lasting("the Hub has disabled this repo", hint.Disabled)
 	ErrCard          = lasting("the Hub refuses the model card", hint.HubCard)
