@@ -18,6 +18,23 @@ python_client
 (cd "$work/js" && node "$clients/client.mjs" "$HF_ENDPOINT")
 end_hub
 
+echo "== the commands that hints name"
+start_hub hints -model org/tiny
+export HF_TOKEN=hf_hints
+hf() { HF_HOME="$work/home" HF_HUB_DISABLE_XET=1 "$client/bin/hf" "$@"; }
+ours() { "$DF11_CONVERT" org/tiny --push --private --work-dir "$work/hints-work" "$@"; }
+converter
+hf repos create tester/tiny-DF11
+if ours 2>"$work/public.txt"; then fail 'a public target took what --private asks for'; fi
+grep 'make it private in its settings' "$work/public.txt"
+hf repos settings tester/tiny-DF11 --private
+ours
+hf download tester/tiny-DF11 --local-dir "$work/tiny-DF11"
+"$DF11_CONVERT" plan "$work/tiny-DF11" --layout transformers-single
+hf repos delete tester/tiny-DF11 --yes
+unset HF_TOKEN
+end_hub
+
 echo "== the same while the storage host and the uploads stumble"
 start_hub stumbling -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
 python_client
@@ -51,7 +68,6 @@ END
 end_hub
 
 echo "== a login by browser that ends all the time: the Python client and we renew it in turn, and at once"
-converter
 start_hub renewals -model acme/model -login "$work/login=3s"
 as_login() { env -u HF_TOKEN HF_HOME="$work/login" HF_HUB_DISABLE_XET=1 "$@"; }
 python_asks() { as_login "$client/bin/python" -c 'from huggingface_hub import whoami; assert whoami()["name"] == "tester"'; }

@@ -4,6 +4,10 @@ package hint
 const againstOriginal = "name the original with --against org/name, or --against PATH if it was " +
 	"made from a folder or a file"
 
+// makePrivate says how to hide a repo. hf repos is of huggingface_hub since 1.5:
+// https://github.com/huggingface/huggingface_hub/pull/3848.
+const makePrivate = "make it private in its settings (hf repos settings {repo} --private)"
+
 // Space and memory.
 var (
 	DiskFull   = row("DiskFull", "free some space, or use another disk")
@@ -46,12 +50,12 @@ var (
 	Witness = rowOr("Witness", "delete these files in the repo, then run the same command again with "+
 		"--force; if that doesn't help, publish to a new repo with --repo-id, and report it to the "+
 		"operators of the Hub", ListWitness)
-	Visibility = rowOr("Visibility", "make it private in its settings, choose another target with "+
-		"--repo-id, or allow it with --public if the license does", ListVisibility)
-	NotPrivate = rowOr("NotPrivate", "make it private in its settings, or choose another target with "+
-		"--repo-id", ListVisibility)
-	Shown = row("Shown", "hide it with: hf repo settings {repo} --private (after that, the same command "+
-		"goes on), or delete it with: hf repo delete {repo}")
+	Visibility = rowOr("Visibility", makePrivate+", choose another target with --repo-id, or allow it "+
+		"with --public if the license does", ListVisibility)
+	NotPrivate = rowOr("NotPrivate", makePrivate+", or choose another target with --repo-id",
+		ListVisibility)
+	Shown = row("Shown", "hide it with: hf repos settings {repo} --private (after that, the same command "+
+		"goes on), or delete it with: hf repos delete {repo}")
 	Card = rowOr("Card", "name the license with --license ID, such as mit, or fix the front matter of "+
 		"the source's README.md", ListCard)
 	License = row("License", "list them at https://huggingface.co/docs/hub/repositories-licenses; "+
@@ -359,8 +363,8 @@ var (
 		"or ask an admin of the organization for the role write")
 	ListQuota = row("ListQuota", "free or buy storage in the settings of the namespace, or write a "+
 		"repo-id in another one into the list's entry")
-	ListVisibility = row("ListVisibility", "make it private in its settings, write another repo-id "+
-		"into the list's entry, or write private: false there if the license allows it")
+	ListVisibility = row("ListVisibility", makePrivate+", write another repo-id into the list's entry, "+
+		"or write private: false there if the license allows it")
 	ListTaken   = row("ListTaken", "write another repo-id into the list's entry, or wait until the other run ends")
 	ListWitness = row("ListWitness", "delete these files in the repo, then put the model into a list of "+
 		"its own and add --force; if that doesn't help, write another repo-id into the list's entry, and "+

@@ -60,6 +60,29 @@ func createRepo(c *call, q repoRequest) (any, error) {
 		"private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
 }
 
+// deleteRepo deletes a repo. Who may create it may delete it.
+func deleteRepo(c *call, q repoRequest) (any, error) {
+	name, err := q.repoName(c.user)
+	if err != nil {
+		return nil, err
+	}
+	if c.repos[name] == nil {
+		return nil, errRepoNotFound(false)
+	}
+	delete(c.repos, name)
+	return nil, nil
+}
+
+// changeSettings changes who may see a repo, as update_repo_settings of huggingface_hub asks.
+func changeSettings(c *call, q struct{ Visibility string }) (any, error) {
+	switch q.Visibility {
+	case "private", "public":
+		c.repo.opts.Private = q.Visibility == "private"
+		return map[string]any{"private": c.repo.opts.Private}, nil
+	}
+	return nil, fail(http.StatusBadRequest, "visibility must be private or public, not %q", q.Visibility)
+}
+
 func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
 	branch := c.r.PathValue("branch")
 	if strings.HasPrefix(branch, "refs/") {

@@ -44,6 +44,13 @@ func TestRoutes(t *testing.T) {
 		{"POST", create, `{"name":"old"}`, 200, ""},
 		// a new repo of the old name ends the redirect
 		{"GET", "/api/models/me/old", "", 200, `"id":"me/old"`},
+		{"PUT", "/api/models/me/old/settings", `{"visibility":"private"}`, 200, `"private":true`},
+		{"GET", "/api/models/me/old", "", 200, `"private":true`},
+		{"PUT", "/api/models/me/old/settings", `{"visibility":"hidden"}`, 400, ""},
+		{"DELETE", "/api/repos/delete", `{"name":"old","organization":"others"}`, 403, ""},
+		{"DELETE", "/api/repos/delete", `{"name":"old","organization":"me"}`, 200, ""},
+		{"DELETE", "/api/repos/delete", `{"name":"old","organization":"me"}`, 404, "RepoNotFound"},
+		{"GET", "/api/models/me/old", "", 404, "RepoNotFound"},
 		// no is text in YAML 1.2
 		{"POST", card, `{"content":"---\nlicense: other\nlicense_name: x\nlanguage:\n- no\n---\n"}`, 200, ""},
 		{"POST", card, `{"content":"---\nlicense: other\n---\n"}`, 400, "license_name"},

@@ -61,6 +61,8 @@ func (s *Server) apiRoutes() map[string]handler {
 			validateYAML),
 		"POST /api/repos/create": routeBody(s, accessLogin,
 			createRepo),
+		"DELETE /api/repos/delete":         routeBody(s, accessLogin, deleteRepo),
+		"PUT " + model + "/settings":       routeBody(s, accessWrite, changeSettings),
 		"POST /api/complete_multipart":     s.completeMultipart,
 		"GET " + model:                     s.route(accessInfo, modelInfo),
 		"GET " + model + "/revision/{rev}": s.route(accessInfo, modelInfo),
