@@ -73,8 +73,8 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	defer src.Close()
 	src.model.CompareMain(ctx)
 	if src.model.Local {
-		for _, text := range carrying(src.plan.Carried) {
-			s.say("%s", text)
+		for _, text := range carrying(src.plan.Carried, opt.Push) {
+			s.sayOnceBegun("%s", text)
 		}
 	}
 	if err := s.prove(ctx, &opt, src); err != nil {
@@ -89,7 +89,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		if err != nil {
 			return nil, err
 		}
-		s.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
+		s.sayOnceBegun("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
 	}
 	stop := s.watch()
 	report, err := convert.Run(ctx, job)
@@ -161,7 +161,7 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 		return err
 	}
 	for _, w := range slices.Concat(src.plan.Warnings, src.model.NamesPaths(src.plan)) {
-		s.Log.Warn(w)
+		s.onceBegun(func() { s.Log.Warn(w) })
 	}
 	return s.sample(ctx, src)
 }
@@ -186,6 +186,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		OutDir: o.Folder, Force: o.Force, License: o.License, Disk: o.Disk,
 		Part: o.part(), Finish: o.Finish,
 		Version: s.Version, Asked: asked(src.opt, o.License), Log: s.Log, Means: s.means(),
+		Begin: s.begun,
 	}
 	if o.Push {
 		var err error
@@ -256,8 +257,8 @@ func asked(opt plan.Options, license string) string {
 }
 
 // Unproved says what readers can't do with the result of a local source.
-const Unproved = "readers can't verify the result without the files of this source; if it's a copy of " +
-	"a Hub repo, add --original org/name, else upload it first and convert that"
+const Unproved = "readers can't verify the result, because they don't have the files of this source; if it's a " +
+	"copy of a Hub repo, add --original org/name, else upload it first and convert that"
 
 // prove compares a local source with the repo of Original. Offline, nothing is compared, and so
 // nothing is claimed. Without Original, it says what a result of unknown origin lacks.
@@ -267,7 +268,7 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 		return hint.On(usage.Errorf("--original %s: the source is %s itself", o.Original,
 			src.model.ID), hint.OriginalIsSource)
 	case o.Original == "" && src.model.Local && o.Push && src.named == "":
-		s.say("%s", Unproved)
+		s.sayOnceBegun("%s", Unproved)
 	}
 	// what isn't published needn't be fetched twice: the conversion hashes these files, too
 	if src.proof != nil && (o.Push || src.model.DecodedFrom == nil) {
@@ -325,11 +326,11 @@ func copiedOf(src *opened) []plan.File {
 	return files
 }
 
-// carrying says which files of a folder the result gets, each by its name because they may be
-// published, and which stay.
-func carrying(c plan.Carried) (texts []string) {
+// carrying says which files of a folder stay there, and, if the result is published, each file that
+// goes with it.
+func carrying(c plan.Carried, published bool) (texts []string) {
 	copied := copiedPaths(c)
-	if n := len(copied); n > 0 {
+	if n := len(copied); n > 0 && published {
 		texts = append(texts, fmt.Sprintf("copying %s of the folder unchanged: %s",
 			human.Count(n, "file"), strings.Join(copied, ", ")))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -42,7 +44,6 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 		0, "stop after this time, e.g. 5h20m; the same command resumes (default never)")
 }
 
-// runConvert converts one model and prints the report.
 // publishCommand returns the command that publishes what this one has put into a folder.
 func (f *convertFlags) publishCommand(u *ui, r *pipeline.Report) string {
 	command := u.resume
@@ -52,6 +53,7 @@ func (f *convertFlags) publishCommand(u *ui, r *pipeline.Report) string {
 	return command + " --push"
 }
 
+// runConvert converts one model and prints the report.
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
@@ -85,7 +87,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 // that reads like org/name gets a ./ in front, because --against prefers the Hub. It's "" for a part,
 // and if only a DF11 model is known, which verify takes for no original.
 func checkCommand(r *pipeline.Report, spec string) string {
-	command := "df11-convert verify " + human.ShellWord(where(r))
+	command := "df11-convert verify " + human.ShellWord(spelled(r))
 	switch {
 	case r.Target.Part != "":
 		return ""
@@ -97,6 +99,16 @@ func checkCommand(r *pipeline.Report, spec string) string {
 		spec = "./" + spec
 	}
 	return command + " --against " + human.ShellWord(spec)
+}
+
+// spelled names the target as verify takes it: the repo, if that's what its name means here and the
+// result is on its main.
+func spelled(r *pipeline.Report) string {
+	repo := r.Target.Repo
+	if _, err := os.Lstat(repo); repo == "" || err == nil || !strings.HasSuffix(r.Target.URL, "/"+repo) {
+		return where(r)
+	}
+	return repo
 }
 
 // limitTime returns a context that --stop-after ends the way a signal would, and its cancel

@@ -43,8 +43,8 @@ func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
 	t.row("time", "%.1f s", r.Made.Seconds)
+	t.row("to check", "%s", check)
 	if r.Target.URL == "" {
-		t.row("to check", "%s", check)
 		t.row("to publish", "%s", publish)
 	}
 	t.Flush()

@@ -20,7 +20,7 @@ func (r *result) card() ([]byte, error) {
 		Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
 			Gated: m.Gated != "", Source: r.front,
-			PipelineTag: m.PipelineTag,
+			PipelineTag: m.PipelineTag, Licensed: r.License != "", Replaced: r.replaced,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
 			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
@@ -74,17 +74,15 @@ func (j *job) checkNames(ctx context.Context) {
 		return
 	}
 	if did := j.front.Limit(maxNames); did != "" {
-		j.Log.Warn("README.md: " + did)
+		j.noteCard(did)
 	}
 	isAsked := func(rule string) bool { return rule == "base_model" && j.Push.Publishes() }
 	onDisk := func(rule, v string) bool {
 		return !isAsked(rule) && (model.Exists(v) || model.Exists(filepath.Join(j.Model.Folder, v)))
 	}
 	unknown := func(rule, v string) bool { return isAsked(rule) && j.Push.Lacks(ctx, v) }
-	for _, did := range append(j.front.Drop("is a path on this disk", onDisk),
-		j.front.Drop("isn't on the Hub, or is private", unknown)...) {
-		j.Log.Warn("README.md: " + did)
-	}
+	j.noteCard(j.front.Drop("is a path on this disk", onDisk)...)
+	j.noteCard(j.front.Drop("isn't on the Hub, or is private", unknown)...)
 }
 
 // checkCard makes the card and config.json before any work, as far as they don't depend on it, and

@@ -19,6 +19,9 @@ type job struct {
 	Options
 	outputs []*spans.Output // all of the plan
 	front   metadata.FrontMatter
+	// replaced is the license that the source's card names, if the user named another
+	replaced string
+	notes    []string // warnings about the result, held back until there's something to make
 }
 
 func newJob(opt Options) (*job, error) {
@@ -52,6 +55,7 @@ func CheckCard(m *model.Model, license string) error {
 func (j *job) readFront() (err error) {
 	j.front, err = j.Model.Card()
 	if j.License != "" {
+		j.replaced = j.front.LicenseText()
 		j.front.SetLicense(j.License)
 	}
 	if j.Push.Publishes() {
@@ -60,12 +64,34 @@ func (j *job) readFront() (err error) {
 		}
 	}
 	if err != nil {
-		j.Log.Warn("the card has nothing of the source's README.md: " + err.Error())
+		j.note("the card has nothing of the source's README.md: " + err.Error())
 	}
-	for _, did := range append(j.front.Clean(), j.Model.CardLeftOut()...) {
-		j.Log.Warn("README.md: " + did)
+	j.noteCard(j.front.Clean()...)
+	if j.Push.Publishes() {
+		j.noteCard(j.Model.CardLeftOut()...)
 	}
 	return nil
+}
+
+// note holds a warning about the result back until the run has something to make.
+func (j *job) note(text string) { j.notes = append(j.notes, text) }
+
+// noteCard notes what was done to the source's card.
+func (j *job) noteCard(did ...string) {
+	for _, text := range did {
+		j.note("README.md: " + text)
+	}
+}
+
+// begin says what was held back.
+func (j *job) begin() {
+	if j.Begin != nil {
+		j.Begin()
+	}
+	for _, text := range j.notes {
+		j.Log.Warn(text)
+	}
+	j.notes = nil
 }
 
 // original returns the Hub repo that has the same weights, and its commit; "" if they weren't

@@ -139,7 +139,7 @@ func (s *state) checkLimits(ctx context.Context) error {
 		advised = append(advised, private...)
 	}
 	for _, p := range advised {
-		s.Log.Warn(p.Text)
+		s.note(p.Text)
 	}
 	if len(refused) > 0 {
 		return &LimitError{refused[0]}

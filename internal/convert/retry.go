@@ -52,6 +52,7 @@ func (a *attempts) once(ctx context.Context) (report *Report, err error) {
 		if report, err := a.open.upToDate(ctx); report != nil || err != nil {
 			return report, err
 		}
+		a.job.begin()
 	}
 	return a.open.attempt(ctx)
 }

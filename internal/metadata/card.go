@@ -46,6 +46,10 @@ type CardSource struct {
 
 	// PipelineTag is what the Hub says about the source, if its README.md doesn't.
 	PipelineTag string
+	// Licensed says that the user named the license that Source has. Replaced is that of the source's
+	// README.md then, or "".
+	Licensed bool
+	Replaced string
 }
 
 // CardSizes compares the weights before and after.
@@ -133,9 +137,4 @@ func cardTags(source []string) []string {
 		}
 	}
 	return tags
-}
-
-// LicenseName returns the license's own name if it has one, or else the Hub's ids.
-func (in CardInput) LicenseName() string {
-	return strings.Join(in.Source.LicenseName.or(strings.Join(in.Source.License, ", ")), ", ")
 }

@@ -338,16 +338,32 @@ func TestCardSays(t *testing.T) {
 	}
 }
 
-// TestCardClaimsNoLicense checks that the card of a source without a license doesn't speak of one.
-func TestCardClaimsNoLicense(t *testing.T) {
-	for license, want := range map[string]string{"": "so the terms of its authors apply unchanged. Its card names no license.",
-		"mit": "so its license (`mit`) applies unchanged."} {
+// TestCardSaysWhoseLicense checks that a card claims a license of the source only if the source names
+// one and the user named no other.
+func TestCardSaysWhoseLicense(t *testing.T) {
+	type ways struct{ source, named string }
+	for of, want := range map[ways]string{
+		{"", ""}:                             "in another format. The source names no license, so its authors' terms apply",
+		{"mit", ""}:                          "in another format, so its license (`mit`) applies unchanged.",
+		{"", "mit"}:                          "in another format. Whoever converted them named the license `mit`.",
+		{"mit", "mit"}:                       "in another format. Whoever converted them named the license `mit`.",
+		{"apache-2.0", "mit"}:                "named the license `mit`; the source's card names `apache-2.0`.",
+		{"other\nlicense_name: Ours", "mit"}: "named the license `mit`; the source's card names `Ours`.",
+	} {
 		in := metadata.CardInput{Name: "x", Plan: &plan.Plan{}, Manifest: &metadata.Manifest{}}
-		if license != "" {
-			in.Source.License = []string{license}
+		if of.source != "" {
+			in.Source = frontMatter(t, "license: "+of.source)
 		}
-		if card, err := metadata.Card(in); err != nil || !strings.Contains(string(card), want) {
-			t.Errorf("%q: no %q (%v)", license, want, err)
+		if of.named != "" {
+			in.Licensed, in.Replaced = true, in.Source.LicenseText()
+			in.Source.SetLicense(of.named)
+		}
+		card, err := metadata.Card(in)
+		if err != nil || !strings.Contains(string(card), want) {
+			t.Errorf("%q: no %q (%v)", of, want, err)
+		}
+		if of.named != "" && strings.Contains(string(card), "applies unchanged") {
+			t.Errorf("%q: it speaks for the source", of)
 		}
 	}
 }

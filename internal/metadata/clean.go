@@ -125,6 +125,11 @@ func (f *FrontMatter) members() []member {
 	}
 }
 
+// LicenseText returns the license's own name if it has one, or else the Hub's IDs.
+func (f FrontMatter) LicenseText() string {
+	return strings.Join(f.LicenseName.or(strings.Join(f.License, ", ")), ", ")
+}
+
 // SetLicense replaces the license by an ID of the Hub's.
 func (f *FrontMatter) SetLicense(id string) {
 	f.License, f.LicenseName, f.LicenseLink = texts{id}, nil, nil

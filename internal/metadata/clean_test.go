@@ -69,7 +69,7 @@ func TestClean(t *testing.T) {
 	}
 	f := frontMatter(t, "license: other\nlicense_name: x\nlicense_link: y")
 	f.SetLicense("mit")
-	if in := (metadata.CardInput{CardSource: metadata.CardSource{Source: f}}); in.LicenseName() != "mit" {
-		t.Errorf("got %q", in.LicenseName())
+	if in := (metadata.CardInput{CardSource: metadata.CardSource{Source: f}}); in.Source.LicenseText() != "mit" {
+		t.Errorf("got %q", in.Source.LicenseText())
 	}
 }
