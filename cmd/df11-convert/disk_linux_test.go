@@ -50,3 +50,22 @@ func TestWhatMustBeFreeIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodeNamesAFullDisk checks that decode refuses a disk that is too small before it decodes.
+func TestDecodeNamesAFullDisk(t *testing.T) {
+	s := startHub(t, "hf_any")
+	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 4}))
+	made, small := t.TempDir(), t.TempDir()
+	must(t, "org/model", "-o", made+"/df11")
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("NOT TESTED: no small disk can be mounted: %v", err)
+	}
+	defer func() { world.Must(t, syscall.Unmount(small, 0)) }()
+	code, _, diag := program(t, "decode", made+"/df11", "-o", small+"/bf16")
+	if code != exitError || !strings.Contains(diag, "1.05 MB free, at least ") || strings.Contains(diag, "decode 0%") {
+		t.Errorf("exit %d\n%s", code, diag)
+	}
+	if left := world.ReadAll(t, small); len(left) > 0 {
+		t.Errorf("left behind: %d files", len(left))
+	}
+}

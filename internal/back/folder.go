@@ -91,6 +91,20 @@ func (d *Folder) look(ctx context.Context, files []model.File) (others []string,
 // Has reports whether a file was there when the folder was opened, with the right content.
 func (d *Folder) Has(f model.File) bool { return d.done[f.Path] }
 
+// Missing returns how many bytes more the folder must hold to have all of the files.
+func (d *Folder) Missing(files []model.File) (n int64) {
+	for _, f := range files {
+		if d.Has(f) {
+			continue
+		}
+		n += f.Size
+		if info, err := d.disk.Lstat(f.Path); err == nil {
+			n -= info.Size() // of the file that it replaces
+		}
+	}
+	return n
+}
+
 // Index returns the name of the index in the folder; "" if there is none.
 func (d *Folder) Index() string { return d.index.Path }
 

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
@@ -63,6 +65,9 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkSpace(opt.OutDir, out.Missing(files)); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
 	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil,
 		Index: out.Index()}
 	report.NotRestored = slices.DeleteFunc(opt.NotRestored(),
@@ -76,4 +81,13 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 		err = out.Finish()
 	}
 	return report, errors.Join(err, out.Close())
+}
+
+// checkSpace refuses a disk on which so many bytes don't fit, before any is decoded.
+func checkSpace(folder string, n int64) error {
+	free, known := spool.FreeSpace(folder)
+	if !known {
+		return nil
+	}
+	return budget.Space{Folder: folder, Free: free, Stays: n}.Check(0)
 }

@@ -240,7 +240,8 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	their.Origin.asked = revision
 	original, _, err := openSource(ctx, f, their, opt)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
-		return &NotOriginalError{info.ID, refused.Detail}
+		// a refusal calls what it looked at the source, which the repo isn't here
+		return &NotOriginalError{info.ID, strings.Replace(refused.Detail, "the source ", "it ", 1)}
 	}
 	if err != nil {
 		return err
