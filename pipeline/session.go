@@ -27,8 +27,8 @@ type session struct {
 	shares   budget.Memory // of the memory
 	counters *progress.Counters
 	gpu      *verify.GPU
-	restore  func() // the collector's limits
-	own      *Hubs  // of this call alone; nil if its caller shares them
+	restore  func()   // the collector's limits
+	own      *Hubs    // of this call alone; nil if its caller shares them
 	held     []func() // says what is of no use if the target turns out to be up to date
 }
 
