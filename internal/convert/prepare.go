@@ -47,7 +47,7 @@ func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
 		from.Source = localSource{j, filepath.Join(root, names.StateDir)}
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
-	run.Memory = s.Memory.Budget
+	run.Memory, run.Branch = s.Memory.Budget, s.Push.Branch()
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
 		return nil, err
 	}

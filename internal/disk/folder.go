@@ -44,7 +44,7 @@ type Folder struct {
 	Unlocked bool
 
 	kind string
-	made bool // a run made Root: this one, or, for a work folder, one that left its state there
+	made bool // this run made Root, or an earlier one that left its state there
 	perm fs.FileMode
 	lock *flock.Flock
 	mu   sync.Mutex
@@ -89,10 +89,6 @@ func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	_, err := os.Lstat(dir)
 	made := err != nil
-	if kind == Work && !made { // an earlier run left its state
-		_, err = os.Lstat(filepath.Join(dir, names.StateDir))
-		made = err == nil
-	}
 	if err := os.MkdirAll(dir, forFolders(perm)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -101,11 +97,41 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm, made: made}
-	if err = f.acquire(); err != nil {
+	if err = f.acquire(); err == nil {
+		err = f.mark()
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Leave())
 	}
 	removeTemporary(f.State)
 	return f, nil
+}
+
+// madeName is the file of the state that says that a run has made the folder, so that a later run may
+// remove it.
+const madeName = "made"
+
+// mark adds that file if this run has made the folder, and else looks for one of an earlier run.
+func (f *Folder) mark() error {
+	if !f.made {
+		_, err := f.State.Lstat(madeName)
+		f.made = err == nil
+		return nil
+	}
+	file, err := f.State.OpenFile(madeName, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// unmark removes that file once the state holds nothing else but the lock.
+func (f *Folder) unmark() {
+	left, err := fs.ReadDir(f.State.FS(), ".")
+	needed := func(e fs.DirEntry) bool { return e.Name() != madeName && e.Name() != lockName }
+	if err == nil && !slices.ContainsFunc(left, needed) {
+		_ = f.State.Remove(madeName) // another run may have made it or none
+	}
 }
 
 // acquire creates and locks the state folder.
@@ -398,6 +424,9 @@ func (f *Folder) Release() error {
 // Leave releases the lock, and removes the state folder if it's empty. Then it removes the
 // folder if a run has made it and nothing is in it.
 func (f *Folder) Leave() (err error) {
+	if f.State != nil && f.made {
+		f.unmark()
+	}
 	if f.lock != nil {
 		err = f.removeLock()
 	}

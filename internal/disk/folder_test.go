@@ -217,24 +217,28 @@ func TestNothingLeadsOut(t *testing.T) {
 	must(t, f.Leave())
 }
 
-// TestLeaveKeepsAFolderThatWasThere checks that a work folder which the user made stays, although it's
-// empty in the end, and that one which a run has made goes, also if another run ends its work.
+// TestLeaveKeepsAFolderThatWasThere checks that a folder which the user made stays, although it's empty
+// in the end, and that one which a run has made goes, also if another run ends its work.
 func TestLeaveKeepsAFolderThatWasThere(t *testing.T) {
-	for _, own := range []bool{true, false} {
+	for i := range 8 {
+		own, killed, kind := i&1 > 0, i&2 > 0, disk.Work
+		if i&4 > 0 {
+			kind = disk.Output
+		}
 		dir := filepath.Join(t.TempDir(), "work")
 		if own {
 			must(t, os.Mkdir(dir, 0o700))
 		}
-		f, err := disk.OpenFolder(disk.Work, dir, 0o600)
+		f, err := disk.OpenFolder(kind, dir, 0o600)
 		must(t, err)
-		if !own { // a killed run, and the one after it
+		if killed {
 			must(t, f.Release())
-			f, err = disk.OpenFolder(disk.Work, dir, 0o600)
+			f, err = disk.OpenFolder(kind, dir, 0o600)
 			must(t, err)
 		}
 		must(t, f.Leave())
 		if _, err := os.Lstat(dir); (err == nil) != own {
-			t.Errorf("the user's folder: %v; after the run: %v", own, err)
+			t.Errorf("%s, the user's: %v, killed before: %v; after the run: %v", kind, own, killed, err)
 		}
 	}
 }

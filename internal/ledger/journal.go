@@ -39,6 +39,7 @@ type head struct {
 	Result  plan.Identity `json:"result"`
 	Commit  string        `json:"commit,omitempty"` // of the source; "" if unknown
 	Keeps   bool          `json:"keeps,omitempty"`  // the folder must keep the outputs
+	Branch  string        `json:"branch,omitempty"` // that a work folder's outputs go to
 	// Former are files of the target that are ours, because earlier journals and manifests there
 	// list them.
 	Former []names.File `json:"former,omitempty"`
@@ -182,7 +183,7 @@ func (c Claim) Done(digest string, digests map[string]string) (done []Output) {
 func (l *Ledger) Save(dir *os.Root, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.begin(l.stays, l.former)
+	b := l.begin(head{Keeps: l.stays, Branch: l.Branch, Former: l.former})
 	for _, o := range l.all() {
 		uploaded := o.Uploaded || o.Committed && !l.stays // maybe by another machine
 		if o.Here || uploaded {
@@ -253,7 +254,7 @@ func (l *Ledger) ForRepo(former []names.File, more []Output) []byte {
 	for _, o := range more {
 		brings[o.Path] = true
 	}
-	b := l.begin(false, former)
+	b := l.begin(head{Former: former})
 	for _, o := range l.all() {
 		if o.From = ""; o.Committed || brings[o.Path] { // where the commit has it
 			b = append(b, record{Output: &o}.line()...)
@@ -262,10 +263,11 @@ func (l *Ledger) ForRepo(former []names.File, more []Output) []byte {
 	return b
 }
 
-// begin returns the start of every journal: the head, and the files that are ours but aren't
-// outputs.
-func (l *Ledger) begin(keeps bool, former []names.File) []byte {
-	b := record{head: &head{version, l.digest, l.identity, l.commit, keeps, former}}.line()
+// begin returns the start of every journal: h with what all of them say, and the files that are ours
+// but aren't outputs.
+func (l *Ledger) begin(h head) []byte {
+	h.Version, h.Plan, h.Result, h.Commit = version, l.digest, l.identity, l.commit
+	b := record{head: &h}.line()
 	for _, n := range l.named {
 		b = append(b, record{Named: &n}.line()...)
 	}

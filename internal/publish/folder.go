@@ -245,6 +245,9 @@ func (f *Folder) Ledger() *ledger.Ledger { return f.ledger }
 func (f *Folder) earlier() *ledger.Ledger {
 	l := ledger.New(f.run.Digest, f.Stays)
 	l.Digests = f.run.Digests
+	if !f.Stays {
+		l.Branch = f.run.Branch
+	}
 	claim, ok := f.in.claims[f.at.journal]
 	if !ok {
 		claim = f.in.claims[names.Manifest]

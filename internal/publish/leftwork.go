@@ -16,8 +16,8 @@ import (
 
 // RemoveWork removes the work folder of a run of part that ended before it saw that the target is
 // settled: a signal came after its last commit, or another machine was faster. It removes nothing
-// that a run could use: the journal must be of this plan, and list only outputs that the target
-// has. If another run has the folder, that run removes it.
+// that a run could use: the journal must be of this plan and this branch, and list only outputs that
+// the branch has. If another run has the folder, that run removes it.
 func (s *Settled) RemoveWork(root, part string, memory int64) error {
 	journal := path.Join(names.StateDir, journalName(part))
 	if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(journal))); err != nil {
@@ -35,7 +35,7 @@ func (s *Settled) RemoveWork(root, part string, memory int64) error {
 		return errors.Join(err, f.disk.Release())
 	}
 	left, published := ledger.ReadJournal(b), ledger.OfManifest(s.Manifest)
-	if left.Plan != published.Plan {
+	if left.Plan != published.Plan || left.Branch != s.Branch {
 		return f.disk.Release()
 	}
 	for name, o := range left.Outputs {

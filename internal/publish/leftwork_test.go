@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,30 +20,36 @@ import (
 // that the work made.
 func TestRemoveWork(t *testing.T) {
 	digest := world.Sum([]byte("plan"))
-	at := &publish.Settled{Manifest: &metadata.Manifest{Outputs: []metadata.OutputFile{
+	at := &publish.Settled{Branch: "me/m-DF11@main", Manifest: &metadata.Manifest{Outputs: []metadata.OutputFile{
 		{Path: "sub/head.safetensors", Kind: metadata.KindUnit, Size: 4, SHA256: "sum"}, {Path: "LICENSE", Kind: metadata.KindCopied},
 	}}}
 	at.Manifest.Plan.Digest = digest
 	all := []string{".", ".df11-convert", ".df11-convert/files", ".df11-convert/files/LICENSE", ".df11-convert/files/sub",
-		".df11-convert/files/sub/head.safetensors", ".df11-convert/part-1-of-1.json"}
+		".df11-convert/files/sub/head.safetensors", ".df11-convert/made", ".df11-convert/part-1-of-1.json"}
 	for name, c := range map[string]struct {
 		digest, sum string
-		held        bool // by another run
+		branch      string // "" for that of the target
+		held        bool   // by another run
 		mine        string
 		left        []string
 	}{
 		"its work":              {digest: digest, sum: "sum"},
 		"next to the user's":    {digest: digest, sum: "sum", mine: "notes", left: []string{".", "notes"}},
 		"of another plan":       {digest: world.Sum(nil), sum: "sum", left: all},
+		"for another branch":    {digest: digest, sum: "sum", branch: "me/m-DF11@dev", left: all},
+		"of an earlier program": {digest: digest, sum: "sum", branch: "none", left: all},
 		"the target lacks it":   {digest: digest, sum: "other", left: all},
 		"another run is there":  {digest: digest, sum: "sum", held: true, left: all},
-		"a file of nobody's":    {digest: digest, sum: "sum", mine: ".df11-convert/files/x", left: []string{".", ".df11-convert", ".df11-convert/files", ".df11-convert/files/x"}},
+		"a file of nobody's":    {digest: digest, sum: "sum", mine: ".df11-convert/files/x", left: []string{".", ".df11-convert", ".df11-convert/files", ".df11-convert/files/x", ".df11-convert/made"}},
 		"where the result goes": {digest: digest, sum: "sum", mine: "sub/head.safetensors", left: []string{".", "sub", "sub/head.safetensors"}},
 	} {
 		root := filepath.Join(t.TempDir(), "work")
 		f, err := publish.OpenFolder(t.Context(), root, false, publish.NewConversion(&plan.Plan{}, publish.Origin{}, "part-1-of-1", false), 0o600)
 		world.Must(t, err)
 		l := ledger.New(c.digest, false)
+		if l.Branch = cmp.Or(c.branch, at.Branch); c.branch == "none" {
+			l.Branch = ""
+		}
 		o := ledger.Output{Path: "sub/head.safetensors", Size: 4, SHA256: c.sum}
 		o.Here = true
 		world.Must(t, l.Save(f.State(), "part-1-of-1.json"))

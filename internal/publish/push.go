@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -26,6 +27,15 @@ type Push struct {
 
 // Publishes reports whether anything is published.
 func (p *Push) Publishes() bool { return p != nil }
+
+// Branch names the branch that the result goes to, as it was asked for: "namespace/name@branch", or
+// "" if nothing is published.
+func (p *Push) Branch() string {
+	if !p.Publishes() {
+		return ""
+	}
+	return p.Repo + "@" + cmp.Or(p.Revision, "main")
+}
 
 // A Location is where a result is published. The zero value is nowhere.
 type Location struct {

@@ -17,6 +17,7 @@ import (
 // Settled is a target that holds what a conversion would publish there.
 type Settled struct {
 	At       Location
+	Branch   string        // [Push.Branch]
 	Source   *hub.RepoInfo // at the commit of the manifest
 	Manifest *metadata.Manifest
 	SHA256   string // of the manifest
@@ -60,10 +61,11 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, c *hub.Client, as
 	if v := p.Visibility(ctx, source); v.refuse(at) != nil || v.Open && v.Asked && at.Private {
 		return nil
 	}
+	branch := p.Branch()
 	p.Repo = at.ID
 	where := p.Where()
 	where.Commit = at.SHA
-	return &Settled{where, from, m, sumOf(b), at.LastModified}
+	return &Settled{where, branch, from, m, sumOf(b), at.LastModified}
 }
 
 // listsTarget reports whether a target holds every file of its manifest, copied ones as the source
