@@ -82,7 +82,7 @@ func (s *state) checkCopies(ctx context.Context) error {
 type copier struct {
 	files  []plan.File
 	from   model.Source
-	local  bool // no one has hashed its files
+	model  *model.Model
 	folder *publish.Folder
 	to     publish.Remote
 	space  budget.Space // for files that don't stay in the folder
@@ -92,7 +92,7 @@ type copier struct {
 
 // copier returns a copier of all files that the result takes unchanged.
 func (s *state) copier() *copier {
-	k := &copier{files: s.carried(), from: s.Source, local: s.Model.Local, folder: s.folder, to: s.to,
+	k := &copier{files: s.carried(), from: s.Source, model: s.Model, folder: s.folder, to: s.to,
 		space: budget.Space{Free: -1}}
 	if !s.folder.Stays {
 		k.space = s.forwardJob().Space()
@@ -157,7 +157,8 @@ func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 	return err
 }
 
-// copy copies a file to the folder, unless it's there, and sets its SHA-256.
+// copy copies a file to the folder, unless it's there, and sets its SHA-256. If the file isn't as it
+// was compared, the error is a ChangedError, and the folder doesn't get it.
 func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 	in, err := k.from.OpenFile(ctx, s.Path)
 	if err != nil {
@@ -165,13 +166,13 @@ func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 	}
 	defer in.Close()
 	h, blob := sha256.New(), hub.NewHash("git", s.Size)
-	if k.local {
+	if k.model.Local { // no one has hashed its files
 		defer func() { s.Blob = hex.EncodeToString(blob.Sum(nil)) }()
 	}
 	if k.folder.Found().Files[s.Path].Standing == publish.Equal {
 		_, err = streams.Copy(ctx, io.MultiWriter(h, blob), in)
 		s.SHA256 = hex.EncodeToString(h.Sum(nil))
-		return err
+		return cmp.Or(err, k.model.CheckCompared(s.Path, s.SHA256))
 	}
 	w, err := k.folder.Create(s.Path, s.Size)
 	if err != nil {
@@ -182,6 +183,9 @@ func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 		return err
 	}
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))
+	if err = k.model.CheckCompared(s.Path, s.SHA256); err != nil {
+		return err
+	}
 	if err = k.folder.Announce(s.File()); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package convert
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -115,16 +117,22 @@ func (j *job) carried() []plan.File {
 
 // sourceSum returns the SHA-256 of a copied file of a local source, and "" for any other file.
 func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
-	carried := slices.ContainsFunc(j.carried(), func(f plan.File) bool { return f.Path == name })
-	if !j.Model.Local || !carried {
+	carried := j.carried()
+	i := slices.IndexFunc(carried, func(f plan.File) bool { return f.Path == name })
+	if !j.Model.Local || i < 0 {
 		return "", nil
 	}
-	return model.Sum(ctx, j.Source.OpenFile, plan.File{Path: name}, "")
+	h, err := j.Model.Hashes(ctx, j.Source, carried[i])
+	return h.SHA256, err
 }
 
 // config returns the result's config.json, or nil if it has none. It checks that a loader can use
-// it.
+// it, and that it's made of what was compared.
 func (j *job) config() ([]byte, error) {
+	sum := sha256.Sum256(j.Model.Listing.Config)
+	if err := j.Model.CheckCompared(j.Plan.Config, hex.EncodeToString(sum[:])); err != nil {
+		return nil, err
+	}
 	config, err := metadata.Config(j.Plan, j.Plan.Version(), j.Model.Listing.Config)
 	if err != nil {
 		return nil, err

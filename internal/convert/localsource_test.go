@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -129,4 +131,72 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 			t.Errorf("%s: %v only after %d outputs were made", name, err, len(made))
 		}
 	}
+}
+
+// TestSideFileChanges checks that a result gets a file without weights only as it was when the source's
+// copy of a public repo was proven, which makes the target public, or when it was compared with the
+// same file of the output folder, which stays then.
+func TestSideFileChanges(t *testing.T) {
+	t.Parallel()
+	const config, other = "config.json", "generation_config.json"
+	for name, c := range map[string]struct {
+		file string
+		run  func(t *testing.T, dir string, change, restore func()) error
+	}{
+		"opened before it was compared": {config, func(t *testing.T, dir string, change, restore func()) error {
+			change()
+			return convertProven(t, dir, restore, func() {})
+		}},
+		"read after it was compared": {other, func(t *testing.T, dir string, change, _ func()) error {
+			return convertProven(t, dir, func() {}, change)
+		}},
+		"is in the folder": {other, func(t *testing.T, dir string, change, _ func()) error {
+			out := t.TempDir()
+			shared.Write(t, filepath.Join(out, other), shared.Read(t, filepath.Join(dir, other)))
+			_, err := convertLocal(t, dir, out, plan.Options{}, func(o *convert.Options) {
+				o.GPU = gpu(func(context.Context, *verify.Unit) error { change(); return nil })
+			})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeModel(t, small())
+			file := filepath.Join(dir, c.file)
+			was := shared.Read(t, file)
+			now := bytes.Replace(was, []byte(": "), []byte(":\t"), 1) // as long as before
+			write := func(content []byte) func() { return func() { shared.Write(t, file, content) } }
+			err := c.run(t, dir, write(now), write(was))
+			if changed, ok := errors.AsType[*model.ChangedError](err); !ok || changed.File != c.file {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// convertProven publishes a copy of a public repo, and calls before and after while the source is
+// opened but not yet proven, and once it is. It fails the test if that publishes the change.
+func convertProven(t *testing.T, dir string, before, after func()) error {
+	t.Helper()
+	w := newWorld(t, small())
+	src, m, p := openLocal(t, dir, plan.Options{})
+	before()
+	files := p.AllCopied()
+	for _, f := range m.Listing.Files {
+		if f.Path == p.Config {
+			files = append(files, f)
+		}
+	}
+	shared.Must(t, m.Prove(t.Context(), src, files, w.client(t), sourceRepo, "", plan.Options{}, 2))
+	if why := m.Closed(); why != "" {
+		t.Fatal(why)
+	}
+	after()
+	_, err := convert.Run(t.Context(), convert.Options{Source: src, Model: m, Plan: p, WorkDir: t.TempDir(),
+		Push: &publish.Push{Hub: w.client(t), Repo: targetRepo}})
+	for name := range w.target() {
+		if b, _ := w.ReadFile(targetRepo, "main", name); filepath.Ext(name) == ".json" && bytes.Contains(b, []byte(":\t")) {
+			t.Errorf("%s is public", name)
+		}
+	}
+	return err
 }

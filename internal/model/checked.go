@@ -51,6 +51,41 @@ func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.Re
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// Hashes are those of a file's content.
+type Hashes struct{ SHA256, Git string }
+
+// Hashes returns the hashes of a local source's file without weights, for a comparison. It reads the
+// file once: from then on, the file must stay as it is, because a result may get it only as it was
+// compared. [Model.CheckCompared] checks that.
+func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, error) {
+	if h, ok := m.compared[f.Path]; ok {
+		return h, nil
+	}
+	r, err := src.OpenFile(ctx, f.Path)
+	if err != nil {
+		return Hashes{}, err
+	}
+	defer r.Close()
+	h, blob := sha256.New(), hub.NewHash("git", f.Size)
+	if _, err := streams.Copy(ctx, io.MultiWriter(h, blob), r); err != nil {
+		return Hashes{}, err
+	}
+	if m.compared == nil {
+		m.compared = map[string]Hashes{}
+	}
+	found := Hashes{hex.EncodeToString(h.Sum(nil)), hex.EncodeToString(blob.Sum(nil))}
+	m.compared[f.Path] = found
+	return found, nil
+}
+
+// CheckCompared returns a ChangedError if a file had another SHA-256 when it was compared.
+func (m *Model) CheckCompared(file, sum string) error {
+	if h, ok := m.compared[file]; ok && h.SHA256 != sum {
+		return &ChangedError{file}
+	}
+	return nil
+}
+
 // What a sample has of a file.
 const (
 	samplePieces = 32       // at most one more

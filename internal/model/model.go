@@ -75,6 +75,8 @@ type Model struct {
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
+	// compared has the hashes of the local files that [Model.Hashes] has read, by path.
+	compared map[string]Hashes
 }
 
 // Card returns the front matter of the source's model card. It's empty if there is none.

@@ -270,11 +270,11 @@ func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File
 		their, ok := theirs[f.Path]
 		want := their.Hash()
 		if ok && want != "" && their.Size == f.Size {
-			sum, err := Sum(ctx, src.OpenFile, plan.File{Path: f.Path, Size: f.Size}, want)
+			ours, err := m.Hashes(ctx, src, f)
 			if err != nil {
 				return err
 			}
-			if sum == want {
+			if ours.SHA256 == want || ours.Git == want {
 				continue
 			}
 		}
