@@ -196,6 +196,11 @@ var mishaps = []mishap{
 	{cause: hint.Pointer, args: "plan DIR/m", before: func(h *helped) {
 		world.Write(h.T, h.shard("m"), []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"))
 	}, follow: func(h *helped) { h.model("m") }},
+	{cause: hint.ModelAlone, args: "plan org/odd", before: func(h *helped) {
+		files := llamaFiles("BF16", 0, "")
+		files[`notes\a.txt`] = []byte("x")
+		h.hub.AddRepo("org/odd", files)
+	}, follow: func(h *helped) { h.llama("FOLDER", "BF16", "") }, then: "plan DIR/FOLDER"},
 	{cause: hint.FileAndFlag, args: "plan DIR/one.safetensors --file x.safetensors", before: func(h *helped) { h.write("one.safetensors", string(comfyFlux(""))) }, then: "plan DIR/one.safetensors"},
 	{cause: hint.IncludeRepo, args: "org/model -o DIR/out --include x", then: "org/model -o DIR/out"},
 	{cause: hint.IncludeNone, args: "DIR/m -o DIR/out --include *.txt", before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},

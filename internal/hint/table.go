@@ -87,6 +87,8 @@ var (
 	FileAndFlag = row("FileAndFlag", "name the folder and --file, or just the file")
 	NotFolder   = row("NotFolder", "check the path; a Hub id is org/name or org/name@revision, made of "+
 		"letters, digits, -, _, and .")
+	ModelAlone = row("ModelAlone", "put the files of the model alone into a folder, and give that as the "+
+		"source; from a repo, get them with: hf download ORG/NAME FILES --local-dir FOLDER")
 	IncludeRepo  = row("IncludeRepo", "leave --include out")
 	IncludeNone  = row("IncludeNone", "list the files that stay with: df11-convert plan")
 	IncludeNever = row("IncludeNever", "leave it out")

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -62,7 +64,8 @@ type files struct {
 
 func newFiles(s store, list []plan.File) (*files, error) {
 	if len(list) > plan.MaxFiles {
-		return nil, fmt.Errorf("more than %d files", plan.MaxFiles)
+		return nil, hint.On(fmt.Errorf("it has more than %s files", human.Grouped(plan.MaxFiles)),
+			hint.ModelAlone)
 	}
 	f := &files{s, list, make(map[string]plan.File, len(list)), 0, nil, nil}
 	for _, x := range list {

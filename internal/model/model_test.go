@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -178,5 +179,15 @@ func TestManyConfigs(t *testing.T) {
 	}
 	if n := len(srv.Requests()); n > 250 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// TestTooManyFiles checks that a source of too many files is refused with what helps.
+func TestTooManyFiles(t *testing.T) {
+	if _, err := newFiles(nil, make([]plan.File, plan.MaxFiles)); err != nil {
+		t.Error(err)
+	}
+	if _, err := newFiles(nil, make([]plan.File, plan.MaxFiles+1)); hint.Of(err) != hint.ModelAlone {
+		t.Error(err, hint.Of(err))
 	}
 }

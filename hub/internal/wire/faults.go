@@ -96,7 +96,7 @@ var (
 	errLegal         = lasting("not available here, for legal reasons", hint.Legal)
 	ErrConflict      = lasting("branch moved", hint.BranchMoved)
 	ErrMissingObject = lasting("the hub doesn't have a file that the commit names", hint.Again)
-	ErrUnsafePath    = lasting("unsafe file name", none)
+	ErrUnsafePath    = lasting("unsafe file name", hint.ModelAlone)
 	ErrNotHub        = lasting("the answer isn't from a hub", hint.NotHub)
 	ErrStalled       = passing("connection stalled")
 	ErrDiffers       = lasting("another client sees other files than were published", hint.Witness)
