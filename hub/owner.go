@@ -31,7 +31,10 @@ type membership struct {
 type tokenRights struct {
 	AccessToken struct {
 		Role        string // "read", "write", "fineGrained"
-		FineGrained *struct{ Scoped []scope }
+		FineGrained *struct {
+			Global []string
+			Scoped []scope
+		}
 	}
 }
 
@@ -53,6 +56,7 @@ func (o owner) lacks(repo string) (words string, cause error) {
 	case token.Role == "read":
 		return "its role is read", wire.ErrReadToken
 	case token.Role == "fineGrained" && token.FineGrained != nil &&
+		!writes(token.FineGrained.Global) &&
 		!slices.ContainsFunc(token.FineGrained.Scoped, func(s scope) bool { return s.allows(repo, namespace) }):
 		return fmt.Sprintf("it's fine-grained, without repo.write for %s", namespace), wire.ErrForbidden
 	}
@@ -66,13 +70,22 @@ func (o owner) lacks(repo string) (words string, cause error) {
 	return "", nil
 }
 
+// writes reports whether one of the permissions may be enough to change a repo: repo.write, or a part
+// of it, such as repo.content.write.
+func writes(permissions []string) bool {
+	return slices.ContainsFunc(permissions, func(p string) bool {
+		return strings.HasPrefix(p, "repo.") && strings.HasSuffix(p, ".write")
+	})
+}
+
 // allows reports whether the scope may let a token write to a repo. A resource group doesn't say
 // whose repos are in it.
 func (s scope) allows(repo, namespace string) bool {
-	if !slices.ContainsFunc(s.Permissions, func(p string) bool {
-		return strings.HasPrefix(p, "repo.") && strings.HasSuffix(p, ".write")
-	}) {
+	switch {
+	case !writes(s.Permissions):
 		return false
+	case s.Entity.Name == "":
+		return true
 	}
 	switch s.Entity.Type {
 	case "user", "org":

@@ -3,6 +3,7 @@ package hub
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -36,6 +37,8 @@ func TestWhatTheOwnersAnswerSays(t *testing.T) {
 		fine(scope("space", "acme/m", "repo.write")):                                      wire.ErrForbidden,
 		fine(scope("org", "acme", "repo.content.write")):                                  nil,
 		fine(scope("resource-group", "team", "repo.write")):                               nil,
+		fine(scope("org", "", "repo.write")):                                              nil,
+		strings.Replace(fine(""), "discussion.write", "repo.write", 1):                    nil,
 		org(`"roleInOrg": "admin"`):                                                       nil,
 		org(`"roleInOrg": "contributor"`):                                                 nil,
 		org(`"roleInOrg": "visitor"`):                                                     nil, // KohakuHub
