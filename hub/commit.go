@@ -182,6 +182,8 @@ func (p *pendingCommit) confirm(ctx context.Context, failure *wire.Error) error 
 	case head != p.Parent:
 		return failure.Under(wire.ErrConflict)
 	case errors.Is(failure, wire.ErrConflict):
+		// the Hub's 409 while another commit is on its way, whose head isn't there yet:
+		// https://github.com/evaleval/every_eval_ever/pull/263
 		return failure.Under(wire.ErrBusy)
 	}
 	return failure

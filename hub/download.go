@@ -85,7 +85,9 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	try := *r
 	try.URL = loc.url
 	try.Header = http.Header{
-		"Accept-Encoding": {"identity"}, // a compressed answer would ignore the range
+		// CloudFront ignores the range if it may compress:
+		// https://github.com/huggingface/huggingface_hub/pull/3778
+		"Accept-Encoding": {"identity"},
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},
 	}
 	try.Accept = func(resp *http.Response) error {

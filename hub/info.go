@@ -33,6 +33,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (_ *RepoInfo, 
 	switch {
 	case err != nil:
 		return nil, err
+	// olah lists only names for a repo that it has mirrored (mirror/repos.py)
 	case slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.Size < 0 }):
 		tree, err := c.Tree(ctx, info.ID, info.SHA)
 		info.Files = slices.SortedFunc(maps.Values(tree),

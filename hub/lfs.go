@@ -88,8 +88,9 @@ func (u *upload) objectIn(r *wire.Request, objects []lfsObject) (*lfsObject, err
 	return obj, nil
 }
 
-// verify makes the hub check that it has the object. If it has another one, our bytes or their hash
-// are wrong, and no repeat helps.
+// verify makes the hub check that it has the object, as LFS's basic transfers ask
+// (basic-transfers.md#verification). If it has another one, our bytes or their hash are wrong, and no
+// repeat helps.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 	r := u.ask("verify the upload of "+u.Path, u.t.Endpoint.Rewrite(a.Href),
 		map[string]any{"oid": u.SHA256, "size": u.Size})

@@ -21,8 +21,8 @@ type parts struct {
 	join string
 }
 
-// readParts reads an upload action: the numbered links of a multipart upload, or the one for a
-// single PUT.
+// readParts reads an upload action: the numbered links of a multipart upload, which the Hub puts
+// among the headers, as lfs.py of the Python client reads it, or the one for a single PUT.
 func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	if _, ok := a.Header["chunk_size"]; !ok {
 		return &parts{chunk: size, urls: []string{link}, header: a.headers()}, nil
@@ -73,8 +73,9 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 	return u.complete(ctx, p.join, done)
 }
 
-// complete has the parts joined, and may be repeated. If that's refused, new parts may do better,
-// unless the next batch call says that the object is there after all.
+// complete has the parts joined, and may be repeated. If that's refused, as S3 does with 400
+// InvalidPart, new parts may do better, unless the next batch call says that the object is there
+// after all.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
 	r := u.ask("complete the upload of "+u.Path, link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.Token, r.Slow = false, slowAnswer

@@ -189,7 +189,9 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 		e := wire.ErrorOf(err)
 		if e.Status == http.StatusConflict && strings.Contains(e.Message,
 			"conflicting operation") {
-			return e.Under(wire.ErrBusy) // the same user is creating another repo
+			// the same user is creating another repo:
+			// https://github.com/huggingface/huggingface_hub/pull/1675
+			return e.Under(wire.ErrBusy)
 		}
 		return err
 	})

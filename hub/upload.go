@@ -125,7 +125,8 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_
 	return ops, nil
 }
 
-// large reports whether the file goes to the storage, which refuses empty objects.
+// large reports whether the file goes to the storage. S3 refuses empty objects here, so the Python
+// client puts them into the commit, too (_commit_api.py).
 func (u *upload) large() bool { return u.mode == "lfs" && u.Size > 0 }
 
 // listOf names files in errors.
@@ -138,8 +139,8 @@ func listOf(files []*upload) string {
 
 // preupload asks the hub how to upload the files. It ignores shouldIgnore, for a match in the
 // repo's .gitignore: that's for clients that add whole folders, but these files are wanted, as with
-// git add --force. It also ignores what the branch holds now, because the tree says that, and not
-// every hub says it here.
+// git add --force. It also ignores what the branch holds now, because the tree says that, and
+// KohakuHub and hfd don't say it here.
 func preupload(ctx context.Context, files []*upload) error {
 	var asked []any
 	for _, u := range files {

@@ -110,7 +110,8 @@ var byText = []struct {
 
 // classify returns the sentinel of an answer from the hub itself. Without a code, only a request
 // that finds the repo can get a 404 for a missing repo: otherwise 404 means that this hub lacks the
-// route. Without a token, private and missing repos get the same refusal.
+// route. Without a token, private and missing repos get the same refusal; a refused token is 401
+// "Invalid credentials" there.
 func (e *Error) classify(finds bool) error {
 	cause := byStatus[e.Status]
 	coded := byCode[e.Code]

@@ -104,8 +104,8 @@ func (r *Request) accept(resp *http.Response) error {
 	return wrong
 }
 
-// sniff names the type of a web page that comes without one, as small devices at the entrance of a
-// network send them.
+// sniff names the type of a web page that comes without one, as a captive portal may send it (RFC
+// 8952).
 func sniff(resp *http.Response) {
 	const enough = 512 // for http.DetectContentType
 	b := bufio.NewReaderSize(resp.Body, enough)
@@ -119,8 +119,8 @@ func sniff(resp *http.Response) {
 	}{b, resp.Body}
 }
 
-// isPage reports whether an answer is a web page that no Hub sends, such as from a login page, a
-// firewall, or a proxy.
+// isPage reports whether an answer is a web page that no Hub sends: a captive portal, a firewall, or a
+// proxy answers instead.
 func isPage(h http.Header) bool {
 	return strings.Contains(h.Get("Content-Type"), "html") &&
 		h.Get(gohf.HeaderXRepoCommit) == "" && h.Get("X-Error-Code") == "" // only a Hub sends these
