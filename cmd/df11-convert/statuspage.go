@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,24 +58,34 @@ func (f *pageFlags) write(u *ui, list string, found []publication,
 		}
 		u.say("page written to %s", f.html)
 	}
+	return f.writeBadges(u, found, models, now.UTC().Format(time.DateOnly))
+}
+
+// writeBadges writes the badges, and says which others lie in their folder.
+func (f *pageFlags) writeBadges(u *ui, found []publication, models []charts.Published, day string) error {
 	if f.badges == "" {
 		return nil
 	}
 	if err := os.Mkdir(f.badges, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	written := 0
+	written := map[string]bool{}
 	for i, m := range models {
 		if found[i].State == stateUnknown { // an older badge says more
 			continue
 		}
-		name := strings.ReplaceAll(cmp.Or(found[i].repo, found[i].Source), "/", "--")
-		if err := disk.WriteFile(filepath.Join(f.badges, name+".svg"), m.Badge()); err != nil {
+		name := strings.ReplaceAll(cmp.Or(found[i].repo, found[i].Source), "/", "--") + ".svg"
+		if err := disk.WriteFile(filepath.Join(f.badges, name), m.Badge(day)); err != nil {
 			return err
 		}
-		written++
+		written[name] = true
 	}
-	u.say("%s written to %s", human.Count(written, "badge"), f.badges)
+	u.say("%s written to %s", human.Count(len(written), "badge"), f.badges)
+	there, err := fs.Glob(os.DirFS(f.badges), "*--*.svg")
+	others := slices.DeleteFunc(there, func(name string) bool { return written[name] })
+	if err == nil && len(others) > 0 {
+		u.say("left as they were: %s", human.List(others))
+	}
 	return nil
 }
 

@@ -177,12 +177,13 @@ func TestStatus(t *testing.T) {
 	if bad, good := bytes.Index(b, []byte(`<tbody id="bad">`)), bytes.Index(b, []byte(`<tbody id="good">`)); bad < 0 || good < bad {
 		t.Errorf("what needs somebody doesn't come first: at %d, what is current at %d", bad, good)
 	}
-	for i, want := range []string{"68.30% of BF16", `</style><script>alert("x")</script>&\u202e\u0000\xff`} {
+	for i, want := range []string{"68.30% of BF16 on 2026-11-28", `</style><script>alert("x")</script>&\u202e\u0000\xff`} {
 		var badge struct {
 			Title string `xml:"title"`
 		}
-		must(t, xml.Unmarshal(models[i].Badge(), &badge))
-		if i == 0 && badge.Title != "DF11: "+want || !strings.HasPrefix(badge.Title, "DF11: "+want) {
+		must(t, xml.Unmarshal(models[i].Badge("2026-11-28"), &badge))
+		if i == 0 && badge.Title != "DF11: "+want || !strings.HasPrefix(badge.Title, "DF11: "+want) ||
+			!strings.HasSuffix(badge.Title, " on 2026-11-28") {
 			t.Errorf("a badge says %q", badge.Title)
 		}
 	}

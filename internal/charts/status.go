@@ -74,12 +74,13 @@ func StatusHTML(name string, models []Published, now, version string) ([]byte, e
 }
 
 // Badge returns an SVG picture of one line: "DF11", then the model's state, or its size if it's
-// current.
-func (p Published) Badge() []byte {
+// current, and the day on which that was so, because a badge outlives it.
+func (p Published) Badge(day string) []byte {
 	words := text(p.State)
 	if p.Mood == Good && p.BF16 > 0 {
 		words = share(p.DF11, p.BF16) + " of BF16"
 	}
+	words += " on " + day
 	// textLength makes every font as wide as the boxes are
 	const label, letter, margin = 34, 6.2, 10
 	width := letter*float64(len(words)) + 2*margin
