@@ -99,8 +99,17 @@ func fluxFiles() map[string][]byte {
 }
 
 // denoiserFiles returns a pipeline whose transformer has the tensors of diffusers' Flux.
-func denoiserFiles() map[string][]byte {
+func denoiserFiles() map[string][]byte { return pipelineOf(denoiser()) }
+
+// pipelineOf returns a pipeline with this transformer.
+func pipelineOf(c *world.Checkpoint) map[string][]byte {
 	files := fluxFiles()
+	files["transformer/diffusion_pytorch_model.safetensors"] = c.File()
+	delete(files, "flux1-dev.gguf")
+	return files
+}
+
+func denoiser() *world.Checkpoint {
 	c := world.NewCheckpoint(4)
 	c.Block("", "x_embedder", "context_embedder", "time_text_embed.guidance_embedder.linear_1", "proj_out")
 	c.Add("norm_out.linear.weight", "BF16", 0, 64, 48)
@@ -114,9 +123,29 @@ func denoiserFiles() map[string][]byte {
 		}
 		c.Block(fmt.Sprintf("single_transformer_blocks.%d.", i), "norm.linear", "proj_mlp", "proj_out", "attn.to_q", "attn.to_k", "attn.to_v")
 	}
-	files["transformer/diffusion_pytorch_model.safetensors"] = c.File()
-	delete(files, "flux1-dev.gguf")
-	return files
+	return c
+}
+
+// TestTheSourcesNames checks that what rules out a file for ComfyUI is told by the names that the
+// source has.
+func TestTheSourcesNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, c := range map[string]struct{ f32, want string }{
+		"alone":  {"transformer_blocks.0.norm1.linear.weight", ": transformer_blocks.0.norm1.linear.weight is F32, not BF16\n"},
+		"joined": {"single_transformer_blocks.1.attn.to_k.weight", ": single_transformer_blocks.1.attn.to_q.weight is BF16 and single_transformer_blocks.1.attn.to_k.weight is F32, but ComfyUI's single_blocks.1.linear1.weight joins them\n"},
+	} {
+		model := denoiser()
+		for i := range model.Tensors {
+			if x := &model.Tensors[i]; x.Name == c.f32 {
+				x.DType, x.Data = "F32", slices.Concat(x.Data, x.Data)
+			}
+		}
+		world.WriteAll(t, name, pipelineOf(model))
+		code, _, diag := program(t, "plan", "./"+name, "--layout", "single")
+		if code != exitRefused || !strings.Contains(diag, c.want) {
+			t.Errorf("%s: exit %d: %s", name, code, diag)
+		}
+	}
 }
 
 // severalModels returns a checkpoint with several models, one of them to convert.

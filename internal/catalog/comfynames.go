@@ -121,7 +121,11 @@ func (a arrangement) make(class string, words []string,
 			}
 		}
 		rows := rowsOf(t)
-		if t.DType != made.DType || len(t.Shape) != len(made.Shape) || rows%of != 0 ||
+		if t.DType != made.DType {
+			return made, Refuse(hint.NotArranged, "%s is %s and %s is %s, but ComfyUI's %s joins them",
+				made.Pieces[0].Tensor.Name, made.DType, t.Name, t.DType, made.Name)
+		}
+		if len(t.Shape) != len(made.Shape) || rows%of != 0 ||
 			len(t.Shape) > 0 && !slices.Equal(t.Shape[1:], made.Shape[1:]) {
 			return made, Refuse(hint.NotArranged, "%s of %s doesn't fit ComfyUI's %s", t.Name, class, made.Name)
 		}

@@ -11,6 +11,7 @@ type RefusedError struct {
 	Detail string    `json:"why"`  // one sentence: what is wrong
 	Hint   hint.Hint `json:"hint"` // what to do or to use instead; may be empty
 	Next   string    `json:"-"`    // the hint for programs (docs/json.md); may be empty
+	Tensor string    `json:"-"`    // the tensor that Detail begins with; may be empty
 }
 
 // Error returns the detail. The caller prints the hint on its own line.

@@ -16,6 +16,7 @@ func (m *Model) Explain(err error) error {
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && cause == "" {
 		cause = refused.Hint.Cause
 	}
+	m.nameSource(err)
 	switch {
 	case !m.Local && cause == hint.HeaderCut.Cause:
 		return hint.On(err, hint.HubCut)
@@ -28,6 +29,20 @@ func (m *Model) Explain(err error) error {
 		return hint.On(err, hint.NamedBase.With("repo", named))
 	}
 	return err
+}
+
+// nameSource names the source's tensor instead of the one that is made of it for ComfyUI.
+func (m *Model) nameSource(err error) {
+	refused, ok := errors.AsType[*plan.RefusedError](err)
+	if !ok || refused.Tensor == "" {
+		return
+	}
+	for _, a := range m.Arrangement {
+		if text, isIt := strings.CutPrefix(refused.Detail, a.Name+" "); isIt && a.Name == refused.Tensor {
+			refused.Tensor = a.Pieces[0].Tensor.Name
+			refused.Detail = refused.Tensor + " " + text
+		}
+	}
 }
 
 // namedBase returns the only repo that the card names as its base model, if that's another one, or "".

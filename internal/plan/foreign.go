@@ -79,7 +79,7 @@ var dtypeHints = map[safetensors.DType]hint.Hint{"F32": hint.IsF32, "F16": hint.
 // refuseDType refuses a weight that isn't BF16.
 func refuseDType(t Tensor) error {
 	r := &RefusedError{Hint: cmp.Or(dtypeHints[t.DType], hint.Quantized),
-		Detail: fmt.Sprintf("%s is %s, not BF16", t.Name, t.DType)}
+		Detail: fmt.Sprintf("%s is %s, not BF16", t.Name, t.DType), Tensor: t.Name}
 	if t.DType == safetensors.F32 {
 		r.Next = "exact_f32"
 	}
