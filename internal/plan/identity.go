@@ -89,13 +89,16 @@ func (id Identity) difference(other Identity) string {
 func (p *Plan) OutputSources() map[string][]int {
 	all := map[string][]int{}
 	for _, f := range p.OutputFiles {
-		tensors := slices.Clone(f.Plain)
-		for _, i := range f.Units {
-			tensors = slices.Concat(tensors, p.Units[i].Attrs, p.Units[i].Siblings)
-		}
 		var files []int
-		for _, t := range tensors {
-			files = append(files, t.File)
+		add := func(tensors []Tensor) {
+			for _, t := range tensors {
+				files = append(files, t.File)
+			}
+		}
+		add(f.Plain)
+		for _, i := range f.Units {
+			add(p.Units[i].Attrs)
+			add(p.Units[i].Siblings)
 		}
 		slices.Sort(files)
 		all[f.Path] = slices.Compact(files)

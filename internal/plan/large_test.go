@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -103,6 +106,20 @@ func TestNoSplitBelowLimit(t *testing.T) {
 	if n := len(p.PatternDict[3].Attrs); n != 4+128*3+3 {
 		t.Errorf("%d attributes in a layer with experts", n)
 	}
+}
+
+// TestSourcesOfOneFile checks that to name the sources of a file takes memory in proportion to its
+// tensors, also if it holds thousands of units.
+func TestSourcesOfOneFile(t *testing.T) {
+	l := readLarge(t)[0]
+	src := source([]WeightFile{l.m.file("model.safetensors")}, map[string]any{})
+	src.Config = []byte(l.config)
+	p := mustPlan(t, src, Options{Layout: catalog.TransformersSingle})
+	alloc.Within(t, 1<<20+200*int64(len(l.m.names)), func() {
+		if got := p.OutputSources(); len(got) != 1 || !slices.Equal(got[p.OutputFiles[0].Path], []int{0}) {
+			t.Errorf("made from %v", got)
+		}
+	})
 }
 
 // TestPlansEndWithTheirContext checks that a plan ends where it is when the program is asked to end,
