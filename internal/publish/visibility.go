@@ -112,7 +112,7 @@ func (e *VisibilityError) Error() string {
 		}
 		return s
 	case e.Closed == "":
-		return e.Target + " is there already, and is not private"
+		return "everyone can open " + e.Target + ", but the target is to be private"
 	}
 	return fmt.Sprintf("everyone can open %s, but the result may not be public: %s", e.Target, e.Closed)
 }
