@@ -126,6 +126,31 @@ func TestPeopleDoNotWaitLong(t *testing.T) {
 	}
 }
 
+// TestAPageFromTheStorage checks that a web page in place of a file is blamed on the host that sent it,
+// not on the variable that names the Hub, which answers.
+func TestAPageFromTheStorage(t *testing.T) {
+	for served, want := range map[bool]hint.Hint{
+		false: hint.Firewall.With("host", "cdn.test"),
+		true:  hint.WebPage.With("endpoint", "cdn.test"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newFileHub(t, 20_000)
+			page := &outage{where: "cdn.test", gone: says(403, "<html>", "Content-Type: text/html")}
+			c, _ := testClient(t, h, smallRanges, func(o *Options) {
+				o.Clock, o.EndpointSource = nil, "HF_ENDPOINT"
+				page.RoundTripper, o.HTTPTransport = o.HTTPTransport, page
+			})
+			if served && streamAll(t, c, h) != nil {
+				t.Fatal("the storage doesn't serve")
+			}
+			page.until = time.Now().Add(time.Hour)
+			if err := streamAll(t, c, h); err == nil || Hint(err) != want.String() {
+				t.Errorf("served %v: %v\nhint: %s", served, err, Hint(err))
+			}
+		})
+	}
+}
+
 // TestABlockedStorageIsWaitedForOnce checks a firewall that lets the Hub through and not its storage:
 // the first read waits for minutes, the next ones don't, and the hint names the host.
 func TestABlockedStorageIsWaitedForOnce(t *testing.T) {
@@ -140,6 +165,11 @@ func TestABlockedStorageIsWaitedForOnce(t *testing.T) {
 			c, _ := testClient(t, h, smallRanges, func(o *Options) {
 				o.Clock, o.Governor = nil, answeredOnce(t)
 				o.HTTPTransport = &outage{o.HTTPTransport, "cdn.test", start.Add(time.Hour), gone}
+				o.OnWait = func(w Wait) {
+					if strings.Contains(w.Reason, "expired") {
+						t.Errorf("%s: a new link is called expired: %+v", name, w)
+					}
+				}
 			})
 			for range 3 {
 				if err := streamAll(t, c, h); err == nil || Hint(err) != hint.Firewall.With("host", "cdn.test").String() || strings.Contains(err.Error(), "expired") {

@@ -116,6 +116,9 @@ type lane struct {
 	kind   string // Request.Lane
 }
 
+// isStorage reports whether the lane is a storage host's.
+func (l lane) isStorage() bool { return l.host != "" && l == lane{host: l.host} }
+
 // laneOf returns the lane of a request's hop.
 func (t *Transport) laneOf(r *Request, u *url.URL) lane {
 	if !t.Endpoint.Owns(u) {

@@ -87,6 +87,8 @@ func (e *Error) step() hint.Hint {
 		case errors.Is(c, ErrRevisionNotFound) && path.Base(e.URL) == "main":
 			// no one asked for a revision: a repo without a commit, or one that is just being made
 			return hint.NoMain
+		case c == errPage && e.lane.isStorage(): // the endpoint isn't at fault
+			return hint.WebPage.With("endpoint", e.lane.host)
 		}
 		return c.hint
 	}

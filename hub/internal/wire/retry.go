@@ -67,10 +67,10 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		e = e.failing(max(now().Sub(failing), t.away(e)))
 		d := t.delay(e, failures)
 		switch {
-		case r.NoRepeat, failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
-			same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
+		case r.NoRepeat, same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
-		case failures >= maxTries && e.away >= patience(e),
+		case failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
+			failures >= maxTries && e.away >= patience(e),
 			failures >= maxLost && t.away(e) >= outagePatience:
 			return t.lose(e, attempts)
 		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
@@ -81,19 +81,19 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		waited += d
 		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(),
 			"wait", d.String())
-		if err := t.pause(ctx, e, d); err != nil {
+		if err := t.pause(ctx, e, e.waitReason(failures), d); err != nil {
 			return err
 		}
 	}
 }
 
 // pause waits between two tries. If the server asked for the wait, the whole lane waits.
-func (t *Transport) pause(ctx context.Context, e *Error, d time.Duration) error {
+func (t *Transport) pause(ctx context.Context, e *Error, reason string, d time.Duration) error {
 	if e.Status == http.StatusTooManyRequests || e.timed {
-		t.Opt.Governor.close(t.Opt.Clock.Now(), e.lane, d, e.reason())
+		t.Opt.Governor.close(t.Opt.Clock.Now(), e.lane, d, reason)
 		return t.Opt.Governor.wait(ctx, t, e.lane)
 	}
-	return t.Pause(ctx, cmp.Or(e.lane.host, t.Endpoint.Host), e.reason(), d)
+	return t.Pause(ctx, cmp.Or(e.lane.host, t.Endpoint.Host), reason, d)
 }
 
 // delay returns the wait that the server asks for, plus a second and jitter, or full jitter under a
@@ -165,10 +165,18 @@ func (t *Transport) lose(e *Error, attempts int) *Error {
 		e = e.Under(errLinks)
 	}
 	e = e.after(attempts)
-	if e.lane == (lane{host: host}) && !served && e.Status < http.StatusInternalServerError {
+	if e.lane.isStorage() && !served && e.Status < http.StatusInternalServerError {
 		e.advice = hint.Firewall.With("host", host)
 	}
 	return e
+}
+
+// waitReason returns why to wait after so many failures.
+func (e *Error) waitReason(failures int) string {
+	if errors.Is(e, ErrExpired) && failures > 1 { // a new link
+		return errLinks.Error()
+	}
+	return e.reason()
 }
 
 // reason returns a short text for logs and progress lines.
