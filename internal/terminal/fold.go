@@ -63,9 +63,10 @@ func foldLine(b *strings.Builder, line string, width int) {
 // wordsOf splits a text at its spaces. A command at its end, after a colon or in the last column,
 // is one word.
 func wordsOf(text string) []string {
-	for _, end := range []string{":", " "} {
-		if before, command, ok := strings.Cut(text, end+" df11-convert "); ok {
-			return append(strings.Split(before+end, " "), "df11-convert "+command)
+	for _, begin := range []string{": ", "  "} {
+		i := strings.LastIndex(text, begin+"df11-convert ")
+		if i >= 0 && !strings.Contains(text[i+2:], "  ") {
+			return append(strings.Split(text[:i+1], " "), text[i+2:])
 		}
 	}
 	return strings.Split(text, " ")

@@ -25,6 +25,8 @@ func TestFold(t *testing.T) {
 		{20, "模型的文件夹: it has no\n", "模型的文件夹: it has\n  no\n"},
 		{20, "row  df11-convert org/name --push\n", "row  df11-convert org/name --push\n"},
 		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
+		{20, "x: df11-convert a or x: df11-convert org/name\n", "x: df11-convert a or\n  x:\n  df11-convert org/name\n"},
+		{36, "  df11-convert org/name  what that does, in words\n", "  df11-convert org/name  what that\n    does, in words\n"},
 		{20, "\x1b[36mhint:\x1b[m a text of 20\n", "\x1b[36mhint:\x1b[m a text of 20\n"},
 	} {
 		if got := Fold(x.in, x.width); got != x.want {
