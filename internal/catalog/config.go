@@ -126,6 +126,17 @@ func (c *Config) Experts() int {
 	return c.Number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 }
 
+// HasParts reports whether the config holds configs of more than one model, such as those of a text
+// model and a vision tower. A number of one part says nothing of another.
+func (c *Config) HasParts() bool {
+	for key, v := range c.Raw {
+		if strings.HasSuffix(key, "_config") && Decode[Members](v)["model_type"] != nil {
+			return true
+		}
+	}
+	return c.Text != nil || c.Holds("vision_config") || c.Holds("audio_config")
+}
+
 // MainStacks are the paths of the language model's own layers.
 var MainStacks = []string{"model.layers", "model.language_model.layers",
 	"language_model.model.layers", "backbone.layers"}
@@ -134,9 +145,24 @@ var MainStacks = []string{"model.layers", "model.language_model.layers",
 // model class doesn't build such layers.
 func (c *Config) IsExtraLayer(module string) bool {
 	n := c.Number("num_hidden_layers")
-	return n > 0 && slices.ContainsFunc(Splits(module+".x"), func(s Split) bool {
-		return s.Index >= n && slices.Contains(MainStacks, s.Stack)
-	})
+	s, ok := mainSplit(module)
+	return ok && n > 0 && s.Index >= n
+}
+
+// InMainStack reports whether a module is, or lies in, one of the language model's own layers.
+func InMainStack(module string) bool {
+	_, ok := mainSplit(module)
+	return ok
+}
+
+// mainSplit reads a module's path as one in a main stack, if it is in one.
+func mainSplit(module string) (s Split, ok bool) {
+	for _, s = range Splits(module + ".x") {
+		if slices.Contains(MainStacks, s.Stack) {
+			return s, true
+		}
+	}
+	return Split{}, false
 }
 
 // ModelDType returns the type that the config states, or else BF16.

@@ -40,9 +40,7 @@ func uncountedLayer(cfg *catalog.Config, units []Unit) string {
 		return ""
 	}
 	for _, u := range units {
-		isLayer := slices.ContainsFunc(catalog.Splits(u.Path+".x"),
-			func(s catalog.Split) bool { return slices.Contains(catalog.MainStacks, s.Stack) })
-		if isLayer {
+		if catalog.InMainStack(u.Path) {
 			return "config.json doesn't say, as a number, how many layers there are"
 		}
 	}
@@ -50,7 +48,8 @@ func uncountedLayer(cfg *catalog.Config, units []Unit) string {
 }
 
 // otherRows says which matrix has a number of rows that doesn't fit the config's heads, inner
-// widths, or vocabulary.
+// widths, or vocabulary. In a config with parts, such as a vision tower, these are the text model's,
+// so they are compared with its layers alone.
 func otherRows(cfg *catalog.Config, tensors []Tensor) string {
 	heads, keys := cfg.NumbersOf("attention_heads"), cfg.NumbersOf("key_value_heads", "kv_heads")
 	if len(keys) == 0 {
@@ -62,6 +61,7 @@ func otherRows(cfg *catalog.Config, tensors []Tensor) string {
 	}
 	queried, keyed := products(heads, dims), products(keys, dims)
 	inner := cfg.NumbersOf("intermediate", "ffn", "inner", "mlp")
+	hasParts := cfg.HasParts()
 	for _, x := range tensors {
 		if len(x.Shape) != 2 {
 			continue
@@ -72,6 +72,7 @@ func otherRows(cfg *catalog.Config, tensors []Tensor) string {
 		case slices.Contains(tableNames, leaf):
 			of = "vocab_size"
 			isOne = rows == cfg.Number(of) || cfg.Number(of) < 0
+		case hasParts && !catalog.InMainStack(module):
 		case strings.HasSuffix(module, ".mlp.gate_proj"), strings.HasSuffix(module, ".mlp.up_proj"):
 			of = "intermediate_size"
 			isOne = slices.Contains(inner, rows) || cfg.Number(of) < 0

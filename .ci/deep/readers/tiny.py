@@ -90,10 +90,17 @@ def config(cls, fused=False, **fields):
     known = {k: v for k, v in SMALL.items() if k in vars(empty) or k in empty.attribute_map}
     for name in cls.sub_configs:
         if (part := getattr(empty, name, None)) is not None:
-            known[name] = config(type(part), fused).to_dict()
+            known[name] = config(type(part), fused).to_dict() if "text" in name else tower(part, fused)
     if cls.model_type == "gemma4":  # has no tower unless asked for
         known["vision_config"] = config(CONFIG_MAPPING["gemma4_vision"]).to_dict()
     return cls(**known | CONFIGS.get(cls.model_type, {}) | (FUSED.get(cls.model_type, {}) if fused else {}) | fields)
+
+
+def tower(part, fused):
+    """A small config of a part that isn't the text model: its inner width is another, as in real models."""
+    inner = "intermediate_size"
+    other = {inner: 160} if hasattr(part, inner) and inner not in CONFIGS.get(part.model_type, {}) else {}
+    return config(type(part), fused, **other).to_dict()
 
 
 # The argument with which transformers loads a model in BF16.
