@@ -104,7 +104,7 @@ type Recipe struct {
 	PatternDict, Like string
 	// For compresses only what this reader loads: "dfloat11", or "" for any.
 	For string
-	// ExactF32 accepts F32 weights whose values are all exact in BF16. Unfilled accepts modules that
+	// ExactF32 compresses F32 weights whose values are all exact in BF16. Unfilled accepts modules that
 	// no known reader fills.
 	ExactF32, Unfilled bool
 	// Include lists globs of a folder's files to copy, although no reader of the model opens them.

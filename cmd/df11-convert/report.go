@@ -27,7 +27,7 @@ func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 			atCommit(r.Source.OriginalCommit), human.Count(n, "weight file"))
 	}
 	if r.Sizes.F32 > 0 {
-		t.row("as stored", "%s, in F32 weights that are exact in BF16", human.Bytes(r.Sizes.F32))
+		t.row("as stored", "%s; F32 in compressed modules is exact in BF16", human.Bytes(r.Sizes.F32))
 	}
 	t.sizes(r.Sizes)
 	if r.Target.Part == "" {

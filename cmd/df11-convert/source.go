@@ -41,7 +41,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 		choose(all, "the .safetensors `file` or the index to convert, if the source holds several models",
 			"the original's .safetensors `file` or index, if it holds several models"))
 	p.BoolVar(&r.ExactF32, "exact-f32", false,
-		"accept F32 weights whose values are all exact in BF16")
+		"compress F32 weights whose values are all exact in BF16")
 	p.BoolVar(&r.Unfilled, "unfilled", false,
 		"accept modules that no known reader fills")
 	p.StringVar(&r.For, "for", "",

@@ -167,13 +167,24 @@ func mainSplit(module string) (s Split, ok bool) {
 
 // ModelDType returns the type that the config states, or else BF16.
 func (c *Config) ModelDType() safetensors.DType {
-	switch stated := LookUp[string](c, "dtype", "torch_dtype"); {
-	case stated != nil && *stated == "float32":
+	switch c.statedDType() {
+	case "float32":
 		return safetensors.F32
-	case stated != nil && *stated == "float16":
+	case "float16":
 		return "F16"
 	}
 	return safetensors.BF16
+}
+
+// AsksForBF16 reports whether the config states that the model runs in BF16.
+func (c *Config) AsksForBF16() bool { return c.statedDType() == "bfloat16" }
+
+// statedDType returns the type that the config states, as PyTorch calls it, or "".
+func (c *Config) statedDType() string {
+	if stated := LookUp[string](c, "dtype", "torch_dtype"); stated != nil {
+		return strings.TrimPrefix(*stated, "torch.")
+	}
+	return ""
 }
 
 // Holds reports whether a top-level member exists and isn't null.

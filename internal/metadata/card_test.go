@@ -150,6 +150,25 @@ func TestCardGolden(t *testing.T) {
 	}
 }
 
+// TestResultsOfF32 checks that the card claims the original's evaluation results for weights stored
+// in F32 only if the original runs in BF16 all the same, because its config says so.
+func TestResultsOfF32(t *testing.T) {
+	for config, same := range map[string]bool{
+		"{}": false, `{"dtype": "float32"}`: false, `{"torch_dtype": "float16"}`: false, `{"dtype": "bfloat16"}`: true,
+		`{"text_config": {"torch_dtype": "bfloat16"}}`: true,
+	} {
+		in := localCard(t)
+		in.F32Bytes, in.Config = 4*1234, []byte(config)
+		card, err := metadata.Card(in)
+		must(t, err)
+		if bytes.Contains(card, []byte("evaluation results of the original hold")) != same ||
+			bytes.Contains(card, []byte("Nothing is rounded")) != same ||
+			bytes.Contains(card, []byte("evaluation results differ")) == same {
+			t.Errorf("%s:\n%s", config, card)
+		}
+	}
+}
+
 // TestEveryOriginIsSaid checks that cards say in words where the dict of each entry of the catalog
 // comes from.
 func TestEveryOriginIsSaid(t *testing.T) {

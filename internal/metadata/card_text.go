@@ -89,6 +89,13 @@ func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	return sum
 }
 
+// RunsInF32 reports whether the original runs in F32 unless its user says otherwise: its weights are
+// stored so, and its config doesn't ask for BF16.
+func (in CardInput) RunsInF32() bool {
+	config, err := catalog.ReadConfig(names.Config, in.Config)
+	return in.F32Bytes > 0 && (err != nil || !config.AsksForBF16())
+}
+
 // KeptBF16 returns the units that DF11 can't hold.
 func (in CardInput) KeptBF16() []Unit {
 	return filter(in.Manifest.Units, func(u Unit) bool { return u.Status == BF16 })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // Versions of DF11 that new repos state: the official one (docs/format.md §12), and the one with
@@ -171,6 +172,16 @@ func (p *Plan) UnitBytes() int64 {
 
 // PlainBytes returns the bytes of all tensors that pass through: siblings and remainder.
 func (p *Plan) PlainBytes() int64 { return sum(p.plainTensors(), Tensor.length) }
+
+// PlainF32 returns the size of the F32 tensors that pass through.
+func (p *Plan) PlainF32() (nBytes int64) {
+	for _, t := range p.plainTensors() {
+		if t.DType == safetensors.F32 {
+			nBytes += t.Length
+		}
+	}
+	return nBytes
+}
 
 // LargestModule returns the BF16 size of the largest module that becomes DF11: the loader decodes
 // into a buffer of that size. staysBF16 reports whether a module, by its index in Units, stays

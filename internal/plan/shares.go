@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // Stays says which large share of the model stays BF16, and what another repo could compress. It
@@ -19,10 +20,11 @@ func (p *Plan) Stays() string {
 func (p *Plan) PlainShares() string {
 	var shares []string
 	var tied, fused int64
+	tiedAs := safetensors.BF16
 	for _, t := range p.plainTensors() {
 		if p.TiedEmbeddings && len(t.Shape) == 2 && slices.Contains(tableNames,
 			catalog.Leaf(catalog.Parent(t.Name))) {
-			tied += t.Length
+			tied, tiedAs = tied+t.Length, t.DType
 		} else if t.IsFusedExperts() {
 			fused += t.Length
 		}
@@ -32,7 +34,7 @@ func (p *Plan) PlainShares() string {
 		nBytes int64
 		is     string
 	}{
-		{tied, "is a tied embedding, which stays BF16"},
+		{tied, "is a tied embedding, which stays " + string(tiedAs)},
 		{fused, "is " + p.WhyFused()},
 		{plain - tied - fused, "is in no module that is compressed"},
 	} {

@@ -77,7 +77,7 @@ type Options struct {
 	Component string
 	// the one weight file to convert, for repos that hold several single files
 	WeightFile string
-	ExactF32   bool // accept F32 weights whose values are all exact in BF16
+	ExactF32   bool // compress F32 weights whose values are all exact in BF16
 	Unfilled   bool // accept a dict with units that no reader can fill
 	// patterns of files of a local folder to copy, although no reader of the model opens them
 	Include []string `json:",omitempty"`
