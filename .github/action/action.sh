@@ -120,13 +120,15 @@ escapes='
     if changed then if .target.part then .target | "\(.part) of \(.repo) is published" else "\(.target.repo) is published and verified: \(size)" end
     elif .target.part then .target | "up to date: \(.repo) has all files of \(.part)"
     else "up to date: the manifest says that \(.target.repo) was verified when it was made" end;
-  def as_inputs: if contains("df11-convert ") then . else gsub("(?<before>^|[^-\\w])--(?<flag>[a-z][a-z0-9-]*)";
+  def as_inputs: if contains("hf auth login") then "set the input token to a secret that holds an access token"
+    elif contains("df11-convert ") then . else gsub("(?<before>^|[^-\\w])--(?<flag>[a-z][a-z0-9-]*)";
     .before + "`" + (if .flag == "public" then "private: false" elif .flag | IN("repo-id", "private", "memory", "disk", "shard") then .flag
       else "extra-args: --" + .flag end) + "`") end;
 '
 
-# hidden: whether the model is private, and what is said here of it for everybody to read.
+# hidden: whether everybody can read what is said here, and not the model: it's private, or the Hub doesn't show it without a token.
 hidden() {
+  [ -x "$program" ] || stop "there is no program at $program" >&2
   case ${REPOSITORY_VISIBILITY-} in private | internal) return 1 ;; esac
   [ "${INPUT_PRIVATE-}" != true ] || return 0
   [ ! -e "${INPUT_SOURCE}" ] || [ "${INPUT_PRIVATE-}" = false ] || return 0 # a folder is private unless you say otherwise
@@ -162,7 +164,7 @@ convert() {
   mkdir -p "$dir"
   if hidden; then
     hidden=true
-    echo '::notice title=df11-convert::The model is private, and everybody can read this: log, summary and artifact are empty'
+    echo '::notice title=df11-convert::Without a token the Hub does not show this model: it is private, or there is none. Everybody can read this page, so log, summary and artifact are empty'
   fi
   run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
   if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 1 ]; then # killed, for example by a lack of memory
@@ -270,7 +272,8 @@ summary() {
 }
 
 case ${1-} in
-download | build | convert | hidden) "$1" ;;
+download | build | convert) "$1" ;;
+hidden) if hidden; then echo true; else echo false; fi ;;
 *)
   echo 'usage: action.sh download|build|convert|hidden' >&2
   exit 2
