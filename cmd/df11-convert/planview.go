@@ -109,7 +109,7 @@ func (f *forecast) sideFiles() string {
 			unknown = append(unknown, x.Path)
 		}
 	}
-	return fmt.Sprintf("%s; %s, whose sizes no one knows before they're written; with --push, the "+
+	return fmt.Sprintf("%s; %s, whose sizes aren't known yet; with --push, the "+
 		"Hub adds %s to a new repo", strings.Join(known, ", "), strings.Join(unknown, ", "),
 		strings.Join(hub, ", "))
 }

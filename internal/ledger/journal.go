@@ -165,8 +165,8 @@ func (l *Ledger) Read(c Claim) {
 	}
 }
 
-// Done returns the outputs of a claim that a plan makes from the same bytes, by the digests of the
-// plan and of its outputs, by path.
+// Done returns the outputs of a claim that a plan would make from the same bytes. digest is the
+// plan's, and digests are those of its outputs, by path.
 func (c Claim) Done(digest string, digests map[string]string) (done []Output) {
 	for _, path := range slices.Sorted(maps.Keys(c.Outputs)) {
 		o := c.Outputs[path]

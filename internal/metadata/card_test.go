@@ -395,15 +395,15 @@ func TestLeftOut(t *testing.T) {
 	for readme, want := range map[string][]string{
 		"":                                 nil,
 		"---\nlicense: mit\n---\n\n":       nil,
-		head + "\n# Mine\n":                {"not in the new card: its text, model-index, widget", gate},
-		"# Mine\n":                         {"not in the new card: its text"},
+		head + "\n# Mine\n":                {"the new card lacks its text, model-index, widget", gate},
+		"# Mine\n":                         {"the new card lacks its text"},
 		"---\nextra_gated_heading: x\n---": {strings.ReplaceAll(gate, "_prompt", "_heading")},
 	} {
 		if got := metadata.LeftOut([]byte(readme), false); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", readme, got, want)
 		}
 	}
-	if got := metadata.LeftOut([]byte(head+"# Theirs\n"), true); !slices.Equal(got, []string{"not in the new card: model-index, widget", gate}) {
+	if got := metadata.LeftOut([]byte(head+"# Theirs\n"), true); !slices.Equal(got, []string{"the new card lacks model-index, widget", gate}) {
 		t.Errorf("a card with a link: %q", got)
 	}
 	if _, err := metadata.ParseFrontMatter([]byte("\xff\xfe-\x00-\x00-\x00\n\x00")); err == nil {

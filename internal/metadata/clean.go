@@ -62,7 +62,7 @@ func LeftOut(readme []byte, linked bool) (did []string) {
 		left = append([]string{"its text"}, left...)
 	}
 	if len(left) > 0 {
-		did = append(did, "not in the new card: "+human.List(left))
+		did = append(did, "the new card lacks "+human.List(left))
 	}
 	if len(gate) > 0 {
 		did = append(did, "the new card doesn't ask its readers what the source's does: "+human.List(gate)+

@@ -71,7 +71,7 @@ func NameOf(asked string, info *hub.RepoInfo) string {
 func (m *Model) Closed() string {
 	switch o := m.Origin; {
 	case o == nil:
-		return "the source is local, so there is no owner to ask"
+		return "the source is local, so no repo shows who may see it"
 	case m.DecodedFrom != nil && !m.DecodedFrom.Open:
 		return "the Hub doesn't say clearly that everyone may read " + m.DecodedFrom.Name
 	case o.Open && len(o.Unlike) > 0:

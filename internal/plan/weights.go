@@ -103,7 +103,7 @@ func (s *Survey) named(p string) (*WeightSet, error) {
 		return nil, refuse(hint.PartOfModel, "%s is only a part of a model", p)
 	case s.isOtherModel(path.Dir(p)):
 		return nil, refuse(hint.OtherModel.With("folder", path.Dir(p)),
-			"%s is a model of its own, or another component of a pipeline than its denoiser", p)
+			"%s is a model of its own, or a component of a pipeline that isn't its denoiser", p)
 	}
 	return &WeightSet{survey: s, single: p}, nil
 }
