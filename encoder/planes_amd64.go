@@ -5,9 +5,9 @@ package encoder
 // batchElems is how many weights countPlanes takes at a time.
 const batchElems = 512
 
-// planeCounts is the state of countPlanes. It gives up to 16 chosen symbols with different low 6
-// bits a number and counts them by the bit planes of these numbers. It counts all other symbols one
-// by one.
+// planeCounts is the state of countPlanes. It numbers up to 16 chosen symbols, whose low 6
+// bits differ, and counts them by the bit planes of these numbers. It counts all other symbols one by
+// one.
 type planeCounts struct {
 	numbers [64]byte      // number of the symbol with these low bits; 0 if none is chosen
 	meant   [64]byte      // the chosen symbol with these low bits, or a symbol with other low bits

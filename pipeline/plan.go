@@ -14,8 +14,8 @@ import (
 // PlanOptions say what to forecast. The zero value forecasts what Convert does with zero options.
 type PlanOptions struct {
 	Options // of the conversion
-	// SampleBytes limits how much of the weights is read to estimate the result's size: 0 is 1%, from
-	// 8 MB to 64 MiB, and -1 reads none.
+	// SampleBytes limits how much of the weights is read to estimate the result's size. With
+	// 0, Plan reads 1%, but at least 8 MB and at most 64 MiB; with -1, it reads none.
 	SampleBytes int64
 	// GPU names the memory of one GPU, in GiB, with the tokens of context and the sequences that must
 	// fit next to the weights. If GiB is 0, the forecast lists the GPUs in common use.

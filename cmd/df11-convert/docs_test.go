@@ -193,3 +193,46 @@ func runPage(t *testing.T, page string) {
 	}
 	run(strings.Join(commands, "\n"))
 }
+
+// TestReadmeRuns runs README.md's first commands, those of "Convert", and what it says about a folder
+// and about publishing, as they stand, on a Hub with a tiny model of that name.
+func TestReadmeRuns(t *testing.T) {
+	readme := string(world.Read(t, "../../README.md"))
+	s := startHub(t, "hf_any", hubtest.WithUser("hf_any", hubtest.User{Name: "you"}))
+	s.AddModel("Qwen/Qwen3-8B", smallModel(1))
+	t.Chdir(t.TempDir())
+	world.WriteAll(t, "my-finetune", llamaFiles("BF16", 0, ""))
+	world.Write(t, "flux1-dev.safetensors", comfyFlux(""))
+	start, rest, _ := strings.Cut(readme, "\n## Install\n")
+	_, rest, _ = strings.Cut(rest, "\n## Convert\n")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	var commands []string
+	for _, block := range []string{start, section} {
+		_, block, _ = strings.Cut(block, "```sh\n")
+		block, _, _ = strings.Cut(block, "```")
+		for line := range strings.Lines(block) {
+			if command, ok := strings.CutPrefix(line, "df11-convert "); ok {
+				command, _, _ = strings.Cut(command, " #")
+				commands = append(commands, strings.TrimSpace(command))
+			}
+		}
+	}
+	if len(commands) != 7 {
+		t.Fatalf("README.md has other commands: %q", commands)
+	}
+	for _, flags := range []string{"--push", "--against ./my-finetune"} {
+		if !strings.Contains(readme, "`"+flags+"`") {
+			t.Errorf("README.md doesn't name %s", flags)
+		}
+	}
+	commands = append(commands, "./my-finetune --push", "verify ./my-finetune-DF11 --against ./my-finetune",
+		"verify you/Qwen3-8B-DF11")
+	for _, command := range commands {
+		must(t, strings.Fields(command)...)
+	}
+	for _, name := range []string{"Qwen3-8B-DF11/config.json", "my-finetune-DF11/config.json", "flux1-dev-DF11/flux1-dev-DF11.safetensors"} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -259,7 +259,7 @@ func (w *WeightSet) resolve(index []byte) (files []File, weightMap map[string]st
 	return files, nil, err
 }
 
-// pick returns the files at paths. It refuses paths of missing files, and of other than weights.
+// pick returns the files at paths. It refuses paths of missing files, and of files that don't hold weights.
 func (w *WeightSet) pick(paths []string) ([]File, error) {
 	byPath := make(map[string]File, len(w.survey.files))
 	for _, f := range w.survey.files {
