@@ -70,6 +70,9 @@ type VerifyReport struct {
 	// Damage is what is wrong with the model alone, and Difference with the pair; nil is nothing.
 	Damage     *Error `json:"-"`
 	Difference *Error `json:"-"`
+	// NoOriginal says why the model was compared only with its manifest, although the level asks for
+	// an original: no one names it. Level is LevelStructure then.
+	NoOriginal *Error `json:"-"`
 	// Located says that Damage is a wrong hash, and Difference the weight that makes it wrong.
 	Located bool `json:"-"`
 	// MadeFrom is the original that the manifest names, if the pair differs and the manifest lists
@@ -151,8 +154,9 @@ func (e Equality) Shown() bool { return e.shown }
 func (e Equality) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, e.shown), nil }
 
 // Verify checks a DF11 model by itself, compares it with its original, and compares the files next
-// to its weights. It doesn't matter who made the model. An error with a report is the model's fault,
-// or else the pair's. An error without a report says that the verification could not run.
+// to its weights. It doesn't matter who made the model. If no one names the original, Verify compares
+// the model with its manifest instead. An error with a report is the model's fault, or else the
+// pair's, or else [ErrNoOriginal]. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, df11 string, opt VerifyOptions) (*VerifyReport, error) {
 	r, err := verifyPair(ctx, df11, opt)
 	if r == nil || ctx.Err() != nil {
@@ -188,10 +192,13 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 		return nil, err
 	}
 	defer d.Close()
-	if repo, _ := d.Original(); opt.Level == LevelStructure && repo+opt.Against == "" {
+	if repo, _ := d.Original(); repo+opt.Against == "" {
 		stop := s.watch()
-		r, err := convert.VerifyAlone(ctx, d, s.means())
+		r, err := convert.VerifyAlone(ctx, d, convert.Level(opt.Level), s.means())
 		stop(err)
+		if r != nil && opt.Level != LevelStructure {
+			r.NoOriginal = noOriginal(d)
+		}
 		return r, err
 	}
 	src, err := s.openOriginal(ctx, d, opt.Against, opt.Recipe)
@@ -240,7 +247,7 @@ func verifyReportOf(r *convert.VerifyReport) *VerifyReport {
 	for _, f := range r.LeftOut {
 		v.LeftOut = append(v.LeftOut, Skipped(f))
 	}
-	v.Damage = ErrorOf(r.Damage)
+	v.Damage, v.NoOriginal = ErrorOf(r.Damage), ErrorOf(r.NoOriginal)
 	switch isOther := wraps[*back.OtherError](r.Difference); {
 	case r.Difference == nil:
 	case r.MadeFrom != "" || isOther:
@@ -260,7 +267,7 @@ func (v *VerifyReport) fault() *Error {
 	if v.Damage != nil && !v.Located {
 		return v.Damage
 	}
-	return v.Difference
+	return cmp.Or(v.Difference, v.NoOriginal)
 }
 
 // originalHint returns what to do if the model may not belong to the original.
@@ -270,6 +277,8 @@ func originalHint(r *convert.VerifyReport) hint.Hint {
 		return hint.OtherOriginal
 	case wraps[*back.HashError](r.Damage):
 		return hint.Rotten
+	case r.Against == "" && wraps[*back.RebuildError](r.Damage):
+		return hint.NoOriginal
 	case wraps[*back.RebuildError](r.Difference) && r.Damage == nil:
 		return hint.Locate
 	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original

@@ -2,8 +2,10 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -39,6 +41,42 @@ func TestNoOneNamesTheOriginal(t *testing.T) {
 			if x.exit != exitWrong {
 				must(t, "decode", f.folder(), "-o", filepath.Join(t.TempDir(), "back"))
 				must(t, "inspect", f.folder())
+			}
+		})
+	}
+}
+
+// TestManifestInsteadOfOriginal checks that verify compares everything with the manifest if no one
+// names the original: it finds the file with a flipped bit, and original files that the model doesn't
+// restore. It ends with 1 even if nothing is wrong, because it has compared no original.
+func TestManifestInsteadOfOriginal(t *testing.T) {
+	g := newForger(t)
+	g.models["local"] = g.convert(filepath.Join(g.local, llamaModel))
+	const is = " what the manifest says; no original was compared"
+	for _, x := range []struct {
+		name  string
+		forge func(f *forged)
+		exit  int
+		says  string
+	}{
+		{"honest", func(*forged) {}, exitError, "m is" + is + "\n"},
+		{"a flipped bit", rot, exitWrong, "is damaged: model_layers_1.safetensors: sha256 is "},
+		{"a flipped bit that the manifest lists", func(f *forged) { rot(f); f.relist() }, exitWrong,
+			"is damaged: rebuild model.safetensors: the file has sha256 "},
+		{"another file", edits("tokenizer.json", "{", "["), exitError,
+			"the weights of DIR are" + is + "; 1 other file differs from the manifest: tokenizer.json\n"},
+		{"a tensor left out", says(func(m *metadata.Manifest) { m.Dropped = []string{"x"} }), exitError,
+			"can't be rebuilt: its tensor x was left out, 1 in all, by the manifest"},
+		{"no manifest", removes(names.Manifest), exitError, "shows no fault (level structure)\n"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			at := g.forge("local", false, x.forge).folder()
+			for _, level := range []string{"-q=false", "--level=proof", "--level=full"} {
+				ends(t, x.exit, strings.ReplaceAll(x.says, "DIR", at), "verify", at, level)
+			}
+			_, _, diag := program(t, "verify", at)
+			if named := strings.Contains(diag, "doesn't name its original"); named != (x.exit == exitError) {
+				t.Error(diag)
 			}
 		})
 	}

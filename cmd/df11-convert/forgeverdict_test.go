@@ -113,6 +113,11 @@ var thePair = []verdictCase{
 			isNow(pipe2Model)(f)
 			removes(names.Manifest, names.Card)(f)
 		}, verdicts: "ok ok ok", says: "equals org/pipe (transformer_2)"},
+	{name: "no original", verdicts: "ok no_original -", exit: exitError,
+		forge: func(f *forged) {
+			says(func(m *metadata.Manifest) { m.Source.Repo = "" })(f)
+			removes(names.Card)(f)
+		}, says: "the pair no original: anybody/v doesn't name its original: "},
 	{name: "another component, and files", fit: true, args: "--against " + pipeModel,
 		forge: func(f *forged) {
 			isNow(pipeModel)(f)

@@ -59,6 +59,8 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 // judgePair returns the verdict about the model and its original.
 func judgePair(r *pipeline.VerifyReport) subject {
 	switch {
+	case r.NoOriginal != nil && r.Damage == nil:
+		return faulty(r.NoOriginal, "no_original", "")
 	case r.Difference == nil:
 		return subject{Verdict: choose(r.Equal.Shown(), "same_weights", "not_compared")}
 	case errors.Is(r.Difference, pipeline.ErrOtherOriginal):
@@ -113,6 +115,9 @@ func (v *verification) verdict() string {
 		return fmt.Sprintf("%s is damaged: %v", r.Model, r.Damage)
 	case r.Difference != nil:
 		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, v.Verdicts.Pair.Why)
+	case r.Against == "" && r.Files > 0:
+		is := choose(len(r.Beside) == 0, "%s is", "the weights of %s are")
+		return fmt.Sprintf(is+" what the manifest says; no original was compared%s", r.Model, others)
 	case r.Against == "":
 		return fmt.Sprintf("%s shows no fault (level %s)%s", r.Model, r.Level, others)
 	case !r.Equal.Shown():
@@ -221,7 +226,17 @@ func compared(r *pipeline.VerifyReport) string {
 	case pipeline.LevelProof:
 		return human.Count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
 	}
-	return "structure only, no weight was compared (leave out --level to check equality)"
+	const only = "structure only, no weight was compared"
+	switch {
+	case r.Against != "":
+		return only + " (leave out --level to check equality)"
+	case r.Files > 0:
+		return human.Message("the SHA-256 of every weight file, and of %s rebuilt, with the manifest",
+			human.Count(r.Files, "original file"))
+	case r.NoOriginal == nil:
+		return only + " (leave out --level to compare every SHA-256 with the manifest)"
+	}
+	return only
 }
 
 // decodes says whether the original's files can be restored without the original.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +41,9 @@ original's SHA-256, as for a folder, or if the conversion left out a part of the
 original.
 
 Without --against, the manifest names the original, or base_model in the model
-card does. The report says whether main still has the same weights. It names
+card does. If neither does, verify compares every file's SHA-256 with the
+manifest, rebuilds the original files as the manifest describes them, and ends
+with 1, because it has compared no original. The report says whether main still has the same weights. It names
 files next to the weights that differ from the original's on main; with
 --strict-files, such files make the program exit with 6.`,
 		Example: `  df11-convert verify ./Qwen3-8B-DF11
@@ -67,7 +70,9 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if err == nil {
 		err = v.Verdicts.Files.err
 	}
-	err = u.advise(err)
+	if !errors.Is(err, pipeline.ErrNoOriginal) { // the report doesn't say why no one names it
+		err = u.advise(err)
+	}
 	u.result(v, v.verdict(), v.print)
 	return err
 }

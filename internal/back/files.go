@@ -166,9 +166,9 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 }
 
 // CompareWithManifest compares the files of a model with its manifest, by hash, if no one names the
-// original. It compares weights that no loader reads only by size. A weight file that a loader
-// reads, and that the manifest doesn't list, is a fault. Call FreeHashes first.
-func (c *Checker) CompareWithManifest(ctx context.Context) error {
+// original. Unless deep, it compares weights that no loader reads only by size. A weight file that a
+// loader reads, and that the manifest doesn't list, is a fault. Call FreeHashes first.
+func (c *Checker) CompareWithManifest(ctx context.Context, deep bool) error {
 	if err := c.checkNames(); err != nil || c.DF11.Manifest == nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (c *Checker) CompareWithManifest(ctx context.Context) error {
 		case !ok:
 			c.Beside = append(c.Beside, OtherFile{f.Path, Added})
 		default:
-			same, err := c.isListed(ctx, f, o)
+			same, err := c.isListed(ctx, f, o, deep)
 			if err != nil {
 				return err
 			}
@@ -205,15 +205,16 @@ func (c *Checker) CompareWithManifest(ctx context.Context) error {
 	return nil
 }
 
-// isListed reports whether a file is as the manifest lists it. For weights without a published
-// hash, it compares only the size.
-func (c *Checker) isListed(ctx context.Context, f plan.File, o metadata.OutputFile) (bool, error) {
+// isListed reports whether a file is as the manifest lists it. Unless deep, it compares only the size
+// of weights without a published hash.
+func (c *Checker) isListed(ctx context.Context, f plan.File, o metadata.OutputFile,
+	deep bool) (bool, error) {
 	switch {
 	case f.Size != o.Size:
 		return false, nil
 	case o.Blob != "" && len(f.ETag) == len(o.Blob):
 		return f.ETag == o.Blob, nil
-	case f.ETag == "" && isPlainWeights(f.Path):
+	case f.ETag == "" && !deep && isPlainWeights(f.Path):
 		return true, nil
 	}
 	sum, err := model.Sum(ctx, c.DF11.OpenFile, f, o.SHA256)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -133,6 +135,17 @@ func (c *Checker) Fits() error {
 		c.Warn("%d tensors are F32 in the original and BF16 here", narrowed)
 	}
 	return nil
+}
+
+// CountTensors counts the tensors that are part of no compressed module, if no original says how many
+// were copied.
+func (c *Checker) CountTensors() {
+	for _, name := range c.DF11.Tensors() {
+		array := encoder.IsArrayName(catalog.Leaf(name))
+		if !array || !c.DF11.Coded(strings.TrimSuffix(name, "."+catalog.Leaf(name))) {
+			c.Tensors++
+		}
+	}
 }
 
 // Warn adds a warning.

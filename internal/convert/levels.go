@@ -70,6 +70,9 @@ type VerifyReport struct {
 	WhyNotAlone error
 	// Verified says what compared the weights; nil if the level doesn't.
 	Verified []metadata.Verification
+	// NoOriginal says why the model was compared with no original, although the level asks for it.
+	// The caller sets it.
+	NoOriginal error
 }
 
 // Faults are what is wrong, by subject, as far as the level goes.

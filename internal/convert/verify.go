@@ -59,11 +59,14 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	return r, r.first()
 }
 
-// VerifyAlone checks the structure of a DF11 model whose original no one names. Its errors are those of
+// VerifyAlone checks a DF11 model whose original no one names. Beyond LevelStructure, it compares the
+// SHA-256 of every file with the manifest, and rebuilds the original's files as the manifest
+// describes them. That shows that the model is what the manifest says, and not where it comes from,
+// so the report stays at LevelStructure. Every fault is the model's. Its errors are those of
 // [Verify].
-func VerifyAlone(ctx context.Context, d *model.DF11,
+func VerifyAlone(ctx context.Context, d *model.DF11, level Level,
 	means forward.Means) (*VerifyReport, error) {
-	opt := PairOptions{Pair: back.Pair{DF11: d}, Means: means}
+	opt := PairOptions{Pair: back.Pair{DF11: d}, Level: level, Means: means}
 	opt.Complete()
 	v := &verification{PairOptions: opt,
 		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers}}
@@ -71,13 +74,52 @@ func VerifyAlone(ctx context.Context, d *model.DF11,
 	c.Beside = []back.OtherFile{}
 	*r = VerifyReport{Model: d.Name, Commit: d.Commit, Layout: c.Layout(), Level: LevelStructure}
 	v.Progress.SetPhase("structure")
-	for _, look := range []func(context.Context) error{c.FreeHashes, c.CompareWithManifest, c.Structure} {
+	for _, look := range []func(context.Context) error{c.FreeHashes, v.hashes, v.listed, c.Structure, v.restore} {
 		if err := v.judge(look(ctx)); err != nil {
 			return nil, err
 		}
 	}
+	c.CountTensors()
 	r.Checked, r.OK = c.Checked, !r.faulty()
 	return r, r.first()
+}
+
+// hashes compares every weight file with the manifest, if the level asks for it.
+func (v *verification) hashes(ctx context.Context) error {
+	if v.Level == LevelStructure {
+		return nil
+	}
+	return v.check.OtherHashes(ctx)
+}
+
+// listed compares the files next to the weights with the manifest.
+func (v *verification) listed(ctx context.Context) error {
+	return v.check.CompareWithManifest(ctx, v.Level != LevelStructure)
+}
+
+// restore rebuilds the original's files as the manifest describes them, without writing them, if the
+// level asks for it and nothing is wrong so far.
+func (v *verification) restore(ctx context.Context) error {
+	if v.Level == LevelStructure || v.report.faulty() || v.DF11.Manifest == nil {
+		return nil
+	}
+	v.Progress.SetPhase(string(LevelProof))
+	files, r, err := v.Rebuilder(v.Workers, v.Progress)
+	if _, left := errors.AsType[*back.LeftOutError](err); left {
+		v.check.Warn("%v", err)
+		return nil
+	}
+	if err == nil {
+		err = r.Run(ctx, files, nil, func(model.File) error {
+			v.report.Files++
+			return nil
+		})
+	}
+	if back.IsFault(err) { // no original, so no pair
+		v.report.Damage = err
+		return nil
+	}
+	return err
 }
 
 // verification is one call of Verify.
