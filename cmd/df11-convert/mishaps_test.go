@@ -528,6 +528,7 @@ var mishaps = []mishap{
 	{cause: hint.NoScheme, args: "plan org/model", before: func(h *helped) { h.Setenv("HF_ENDPOINT", strings.TrimPrefix(h.hub.URL, "http://")) },
 		follow: func(h *helped) { h.Setenv("HF_ENDPOINT", h.hub.URL) }},
 	{cause: hint.BadToken, args: "plan org/model", before: func(h *helped) { h.Setenv("HF_TOKEN", "hf_a b") }, step: "set HF_TOKEN to", follow: func(h *helped) { h.Setenv("HF_TOKEN", "hf_right") }},
+	{cause: hint.BadToken, args: "plan org/model", before: func(h *helped) { h.Setenv("HF_TOKEN", `"hf_right"`) }, step: "or quotes", follow: func(h *helped) { h.Setenv("HF_TOKEN", "hf_right") }},
 	{cause: hint.BadTokenFile, args: "plan org/model", before: func(h *helped) { h.Setenv("HF_TOKEN", ""); h.Setenv("HF_HOME", h.dir); h.write("token", "hf a b") },
 		follow: func(h *helped) { h.write("token", "hf_right") }},
 	{cause: hint.ProxyLogin, args: "plan org/model", before: func(h *helped) { h.answers("", 407, "") }},
@@ -580,6 +581,10 @@ var mishaps = []mishap{
 	{cause: hint.ListNamespace, kind: pipeline.ErrForbidden, args: "batch DIR/list.yaml --push", before: func(h *helped) {
 		h.write("list.yaml", "models: [{source: org/model, repo-id: acme/x}]")
 	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: tester/x}]") }},
+	{cause: hint.ListForbidden, kind: pipeline.ErrForbidden, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.Inject(hubtest.Fault{Method: "POST", Path: "/api/repos/create", Times: 1, Action: hubtest.Error(403, "", "no")})
+		h.write("list.yaml", "models: [org/model]")
+	}, step: "the rights that the list needs", follow: func(*helped) {}},
 	{cause: hint.ListQuota, kind: pipeline.ErrQuota, args: "batch DIR/list.yaml --push", limits: map[string]int64{"private storage": 10}, before: func(h *helped) {
 		h.write("list.yaml", "models: [{source: org/model, private: true}]")
 	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: org/x, private: false}]") }},

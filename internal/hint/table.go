@@ -295,7 +295,7 @@ var (
 		"system's certificates")
 	Firewall = row("Firewall", "let {host} through your firewall or proxy: the Hub answers, but this "+
 		"storage of it doesn't; https://huggingface.co/docs/hub/models-downloading lists its hosts")
-	ProxyLogin = row("ProxyLogin", "set HTTP_PROXY and HTTPS_PROXY to http://user:password@host:port")
+	ProxyLogin = row("ProxyLogin", "set {variable} to http://user:password@host:port")
 	BadProxy   = row("BadProxy", "write it as http://user:password@host:port; in the user and the password, "+
 		"a % is %25, an @ is %40, a # is %23, and a : is %3A")
 	RequestSize = row("RequestSize", "raise the request limit of the server, or of a proxy in between "+
@@ -318,8 +318,8 @@ var (
 	GatedToken   = row("GatedToken", "request access at {endpoint}/{repo} in a browser; if you have it, give "+
 		"the token from {token} the right to read gated repos")
 	Forbidden      = row("Forbidden", "{login} that has this right")
-	ForbiddenToken = row("ForbiddenToken", "give the token from {token} the right to {op} at "+
-		"{endpoint}/settings/tokens, or use another token")
+	ForbiddenToken = rowOr("ForbiddenToken", "give the token from {token} the right to {op} at "+
+		"{endpoint}/settings/tokens, or use another token", ListForbidden)
 	Namespace = rowOr("Namespace", "choose your own namespace with --repo-id, or ask an admin of the "+
 		"organization for the role write", ListNamespace)
 	AccountName = row("AccountName", "write the whole ID, such as {repo}, or {same} if you mean that")
@@ -363,6 +363,8 @@ var (
 	ListTarget    = row("ListTarget", "write another repo-id into the list's entry")
 	ListNamespace = row("ListNamespace", "write a repo-id in your own namespace into the list's entry, "+
 		"or ask an admin of the organization for the role write")
+	ListForbidden = row("ListForbidden", "give the token from {token} the rights that the list needs at "+
+		"{endpoint}/settings/tokens, or use another token")
 	ListQuota = row("ListQuota", "free or buy storage in the settings of the namespace, or write a "+
 		"repo-id in another one into the list's entry")
 	ListVisibility = row("ListVisibility", makePrivate+", write another repo-id into the list's entry, "+

@@ -88,6 +88,8 @@ func (e *Error) Brief() string {
 		return e.Err.Error()
 	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
 		return "no token is set"
+	case e.Repo == "" && errors.Is(e, ErrUnauthorized):
+		return fmt.Sprintf("%v from %s", e.Err, e.TokenSource)
 	case e.Repo == "":
 	case errors.Is(e, ErrForbidden) && e.TokenSource != "":
 		return join(": ", fmt.Sprintf("the token from %s can't %s", e.TokenSource, e.Op), e.Message)

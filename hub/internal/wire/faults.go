@@ -54,7 +54,8 @@ func Temporary(err error) bool {
 // NeverBegun reports whether there was no connection, so the request wasn't even sent.
 func NeverBegun(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return IsA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect")
+	return IsA[*net.DNSError](err) || errors.Is(err, errNoTunnel) ||
+		ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 // IsA reports whether err is, or wraps, an error of type E.
@@ -115,6 +116,8 @@ var (
 	ErrStale = lasting("upload link refused", hint.StaleLinks)
 	// instead of io.EOF, which readers take for the end of a file
 	errNoAnswer = passing("connection closed without an answer")
+	// so the request wasn't even sent
+	errNoTunnel = passing("the proxy refuses")
 	// the network isn't at fault
 	errLocalBody = lasting("the file to send can't be read", none)
 	ErrBadURL    = lasting("unreadable URL", none)

@@ -63,8 +63,13 @@ func (e *Error) Hint() hint.Hint {
 		}
 	}
 	variable, proxy := proxyOf(e)
-	if proxy != "" && (h == hint.Network || h == hint.NetworkTo) {
-		h = hint.NetworkProxy.With("variable", variable, "proxy", proxy)
+	switch h {
+	case hint.Network, hint.NetworkTo:
+		if proxy != "" {
+			h = hint.NetworkProxy.With("variable", variable, "proxy", proxy)
+		}
+	case hint.ProxyLogin:
+		h = h.With("variable", cmp.Or(variable, "HTTPS_PROXY"))
 	}
 	if e.Repo == "" { // of an error that no request has returned
 		h = h.With("endpoint}/{repo", "the repo's page")
@@ -111,7 +116,8 @@ func (e *Error) step() hint.Hint {
 // proxyOf returns the proxy of the environment that a failed request went through, without its
 // password, and the variable that names it, or "".
 func proxyOf(e *Error) (variable, proxy string) {
-	if op, ok := errors.AsType[*net.OpError](e.Err); !ok || op.Op != "proxyconnect" {
+	op, ok := errors.AsType[*net.OpError](e.Err)
+	if (!ok || op.Op != "proxyconnect") && !errors.Is(e.Err, errNoTunnel) && !errors.Is(e.Err, errProxy) {
 		return "", ""
 	}
 	scheme, _, _ := strings.Cut(e.URL, ":")

@@ -37,10 +37,13 @@ func newRoundTripper(governor *Governor) *http.Transport {
 		Proxy: proxyFor,
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request,
 			resp *http.Response) error {
-			if resp.StatusCode == http.StatusOK {
+			switch resp.StatusCode {
+			case http.StatusOK:
 				return nil
+			case http.StatusProxyAuthRequired:
+				return fmt.Errorf("%w: %s", errProxy, resp.Status)
 			}
-			return fmt.Errorf("%w: the proxy says %s", errNoAnswer, resp.Status)
+			return fmt.Errorf("%w: %s", errNoTunnel, resp.Status)
 		},
 		DialContext:         dial,
 		Protocols:           protocols,

@@ -4,6 +4,8 @@ package wire
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -68,6 +70,38 @@ func TestBadProxyIsNoProxy(t *testing.T) {
 	for _, good := range []string{"proxy", "proxy:3128", "http://u:p%25w@proxy:1/", "socks5://[::1]:1080", "https://proxy"} {
 		if !isProxy(good) {
 			t.Errorf("%s is a proxy", good)
+		}
+	}
+}
+
+// TestTheProxyRefuses checks what is said of a proxy that doesn't connect, and that the request counts
+// as one that wasn't sent.
+func TestTheProxyRefuses(t *testing.T) {
+	for status, want := range map[int]hint.Hint{
+		http.StatusProxyAuthRequired: hint.ProxyLogin.With("variable", "HTTPS_PROXY"),
+		http.StatusForbidden:         hint.NetworkProxy.With("variable", "HTTPS_PROXY", "proxy", "http://proxy:3128"),
+	} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodConnect {
+				t.Errorf("%s %s", r.Method, r.URL)
+			}
+			w.WriteHeader(status)
+		}))
+		defer proxy.Close()
+		t.Setenv("HTTPS_PROXY", "http://proxy:3128")
+		at, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := newRoundTripper(NewGovernor())
+		rt.Proxy = http.ProxyURL(at)
+		c, clock := testTransport(t, rt)
+		_, err = whoAmI(t.Context(), c)
+		if got := hintOf(err); got != want.String() || !strings.Contains(err.Error(), http.StatusText(status)) {
+			t.Errorf("%v\nhint: %s", err, got)
+		}
+		if lasts := status == http.StatusProxyAuthRequired; lasts != (clock.Waited() == 0) || !lasts && !NeverBegun(err) {
+			t.Errorf("%v: waited %v", err, clock.Waited())
 		}
 	}
 }

@@ -95,7 +95,9 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Sendable reports whether a token has only characters that a header may carry.
+// Sendable reports whether a token has only characters that a header may carry, and no quotes, which
+// belong to the file or the command that set it (RFC 6750, section 2.1, has the characters of a token).
 func Sendable(token string) bool {
-	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) &&
+		!strings.ContainsAny(token, "\"'")
 }

@@ -285,6 +285,7 @@ func TestRefusals(t *testing.T) {
 		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "was just created"},
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
+		{Get("read the token's owner", "", api+"/whoami"), true, 401, nil, "", ErrUnauthorized, "the Hub refuses the token from HF_TOKEN", "HF_TOKEN is wrong or expired"},
 		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
 		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then log in with hf auth login, or set HF_TOKEN"},
 		{info, true, 403, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "request access at https://hub.test/a/b"},
