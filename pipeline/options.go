@@ -196,6 +196,11 @@ func (o *Options) checkTarget() (err error) {
 			}
 		}
 	}
+	if o.Branch != "" {
+		if err := names.CheckBranch(o.Branch); err != nil {
+			return usage.Errorf("--revision: %w", err)
+		}
+	}
 	if o.Repo, err = address.RepoID(o.Repo); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ type Source struct {
 type Target struct {
 	Folder string `json:"folder,omitempty"`
 	Repo   string `json:"repo,omitempty"`
+	Branch string `json:"branch,omitempty"` // of Repo; "" for main
 	URL    string `json:"url,omitempty"`
 	// Commit is the commit of Repo that holds the finished result. ManifestSHA256 identifies all of
 	// its bytes.

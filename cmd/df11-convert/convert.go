@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -101,14 +100,14 @@ func checkCommand(r *pipeline.Report, spec string) string {
 	return command + " --against " + human.ShellWord(spec)
 }
 
-// spelled names the target as verify takes it: the repo, if that's what its name means here and the
-// result is on its main.
+// spelled names the target as verify takes it: the repo and its branch, if that's what this name means
+// here, and the address otherwise.
 func spelled(r *pipeline.Report) string {
-	repo := r.Target.Repo
-	if _, err := os.Lstat(repo); repo == "" || err == nil || !strings.HasSuffix(r.Target.URL, "/"+repo) {
+	name := address.Address{Repo: r.Target.Repo, Revision: r.Target.Branch}.ID()
+	if _, err := os.Lstat(name); r.Target.Repo == "" || err == nil {
 		return where(r)
 	}
-	return repo
+	return name
 }
 
 // limitTime returns a context that --stop-after ends the way a signal would, and its cancel

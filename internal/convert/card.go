@@ -16,8 +16,8 @@ import (
 func (r *result) card() ([]byte, error) {
 	m := r.Model
 	in := metadata.CardInput{
-		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
-		Pipeline: pipelineOf(m),
+		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Branch: r.report.Target.Branch,
+		Plan: r.Plan, Component: component(m), Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
 			Gated: m.Gated != "", Source: r.front,
 			PipelineTag: m.PipelineTag, Licensed: r.License != "", Replaced: r.replaced,
@@ -92,7 +92,8 @@ func (j *job) checkCard(ctx context.Context) error {
 		return err
 	}
 	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
-	r.report.Target.Repo = j.Push.Where().Repo
+	at := j.Push.Where()
+	r.report.Target.Repo, r.report.Target.Branch = at.Repo, at.Branch
 	card, err := r.card()
 	if err != nil {
 		return err

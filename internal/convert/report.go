@@ -40,6 +40,7 @@ type Source struct {
 type Target struct {
 	Folder string
 	Repo   string
+	Branch string // of Repo; "" for main
 	URL    string
 	// Commit is the commit of Repo that holds the finished result. ManifestSHA256 identifies all of
 	// its bytes.
@@ -148,7 +149,7 @@ func (s *state) report() *Report {
 		r.Source.Equal = o.Equal
 	}
 	at := s.to.Where()
-	r.Target.Repo, r.Target.URL = at.Repo, at.URL
+	r.Target.Repo, r.Target.Branch, r.Target.URL = at.Repo, at.Branch, at.URL
 	for _, o := range s.ledger.Outputs() {
 		before := r.Sizes.Weights
 		for _, u := range o.Units {

@@ -17,6 +17,9 @@ import (
 type CardInput struct {
 	Name string // of the DF11 model: "Llama-3.1-8B-DF11"
 	Repo string // "org/Llama-3.1-8B-DF11"; "" if it isn't published
+	// Branch is the branch of Repo that holds the model, "" for main. All code and commands of the card
+	// name it, because they would read main otherwise.
+	Branch string
 	CardSource
 	Plan      *plan.Plan
 	Component string // folder of the converted part of a diffusers pipeline; "" at the root

@@ -181,6 +181,31 @@ func TestEveryOriginIsSaid(t *testing.T) {
 	}
 }
 
+// TestCardNamesTheBranch checks that the code and the commands of a card name the branch wherever they
+// name the repo: without it they would read main, which may hold another model.
+func TestCardNamesTheBranch(t *testing.T) {
+	for name, in := range map[string]metadata.CardInput{"transformers": llamaCard(t), "diffusers": diffusersCard(t)} {
+		in.Repo, in.Branch = "org/on-branch", "dev"
+		got, err := metadata.Card(in)
+		must(t, err)
+		n := 0
+		for _, line := range strings.Split(string(got), "\n") {
+			switch {
+			case !strings.Contains(line, in.Repo):
+				continue
+			case strings.Contains(line, `"org/on-branch", revision="dev"`), strings.Contains(line, "org/on-branch@dev"),
+				strings.Contains(line, "org/on-branch --revision dev"):
+			default:
+				t.Errorf("%s: a line of the card names main: %s", name, line)
+			}
+			n++
+		}
+		if n < 4 { // df11, dfloat11, verify, decode
+			t.Errorf("%s: only %d lines name the repo", name, n)
+		}
+	}
+}
+
 func TestCardEscapesHostileText(t *testing.T) {
 	in := llamaCard(t)
 	in.Name = "a'; rm -rf / #`x`\n# heading <script>"

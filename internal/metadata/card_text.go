@@ -266,8 +266,22 @@ func (in CardInput) InstallOwn() string {
 	return "pip install " + packages + "  # and the wheel of df11-convert, which holds df11"
 }
 
-// PathOwn returns what df11 loads, as a Python string: the repo, or the folder.
-func (in CardInput) PathOwn() string { return strconv.QuoteToASCII(cmp.Or(in.Repo, in.Name)) }
+// PathOwn returns the arguments that name the model in Python: the repo and its branch, or the folder.
+func (in CardInput) PathOwn() string {
+	path := strconv.QuoteToASCII(cmp.Or(in.Repo, in.Name))
+	if in.Branch != "" {
+		path += ", revision=" + strconv.QuoteToASCII(in.Branch)
+	}
+	return path
+}
+
+// Spec returns what names the model on the command line: the repo and its branch, or the folder.
+func (in CardInput) Spec() string {
+	if in.Branch != "" {
+		return in.Repo + "@" + in.Branch
+	}
+	return cmp.Or(in.Repo, in.Name)
+}
 
 // IsPipeline reports whether the model is a part of a diffusers pipeline.
 func (in CardInput) IsPipeline() bool { return in.Plan.Layout.Family() == catalog.Diffusers }

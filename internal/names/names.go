@@ -107,6 +107,25 @@ func CheckNewRepo(id string) error {
 // newRepo matches either part of the ID of a new repo.
 var newRepo = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
 
+// CheckBranch refuses a name that no branch can have, by the rules of `git check-ref-format --branch`,
+// and the hash of a commit, which would name that instead.
+func CheckBranch(name string) error {
+	if IsCommit(name) {
+		return fmt.Errorf("%s is a commit, not a branch", name)
+	}
+	wrong := func(part string) bool {
+		return part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock")
+	}
+	if noBranch.MatchString(name) || slices.ContainsFunc(strings.Split(name, "/"), wrong) {
+		return fmt.Errorf("%q can't be the name of a branch: git takes no blanks, none of ~^:?*[\\, and no "+
+			"part that begins with . or ends in .lock", name)
+	}
+	return nil
+}
+
+// noBranch matches what git takes nowhere in the name of a branch, at its start, or at its end.
+var noBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|^-|\.$|^@$|^HEAD$`)
+
 // KeptSpool returns the name of an output's kept spool in the state folder.
 func KeptSpool(output string) string {
 	sum := sha256.Sum256([]byte(output))

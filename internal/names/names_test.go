@@ -1,7 +1,9 @@
 package names
 
 import (
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,6 +24,28 @@ func TestPaths(t *testing.T) {
 				t.Errorf("%.40q: safe %v, listed %v, want %s", path, IsSafe(path), IsListed(path), verdict)
 			}
 		}
+	}
+}
+
+// TestBranches checks names of branches. With git here, it has the same verdict.
+func TestBranches(t *testing.T) {
+	good := []string{"dev", "a-b", "feat/x", "v1.2", "a@b", "日本", "@a", "a/@", "HEADS", "a.lock.b", "refs/pr/1", "{a}"}
+	bad := []string{"", " ", "my branch", "a..b", "a~1", "a^", "a:b", "a?", "a*", "a[b", `a\b`, "-a", "a.", ".a", "a/.b", "a.lock", "a.lock/b", "/a", "a/",
+		"a//b", "@", "HEAD", "a@{1}", "a\tb", "a\x7f"}
+	for _, name := range append(good, bad...) {
+		isGood := slices.Contains(good, name)
+		if (CheckBranch(name) == nil) != isGood {
+			t.Errorf("%q: %v", name, CheckBranch(name))
+		}
+		// as a ref, these are valid; as the name of a branch, they mean something else
+		if git, err := exec.LookPath("git"); err == nil && name != "@" && name != "HEAD" && name != "-a" {
+			if accepted := exec.Command(git, "check-ref-format", "refs/heads/"+name).Run() == nil; accepted != isGood {
+				t.Errorf("%q: git accepts it: %v", name, accepted)
+			}
+		}
+	}
+	if hash := strings.Repeat("a1", 20); CheckBranch(hash) == nil {
+		t.Error("a commit is taken for a branch")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -40,6 +41,7 @@ func (p *Push) Branch() string {
 // A Location is where a result is published. The zero value is nowhere.
 type Location struct {
 	Repo   string
+	Branch string // "" for main
 	URL    string // where a person finds it
 	Commit string // the newest that the run knows; after Finish, it holds the result
 }
@@ -49,7 +51,12 @@ func (p *Push) Where() Location {
 	if !p.Publishes() {
 		return Location{}
 	}
-	return Location{Repo: p.Repo, URL: p.Hub.Endpoint() + "/" + p.Repo}
+	at := Location{Repo: p.Repo, URL: p.Hub.Endpoint() + "/" + p.Repo}
+	if p.Revision != "" && p.Revision != "main" {
+		at.Branch = p.Revision
+		at.URL += "/tree/" + url.PathEscape(p.Revision)
+	}
+	return at
 }
 
 // Open creates or opens the target before any work, and refuses one without access, with the wrong
