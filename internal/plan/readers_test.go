@@ -205,9 +205,17 @@ func TestLoadsSaysWhatWasTried(t *testing.T) {
 		"a bias":       {with("model.layers.0.self_attn.q_proj.bias", 8), Untested, "q_proj.bias"},
 		"a bias by the config": {both(both(both(with("model.layers.0.self_attn.q_proj.bias", 8), with("model.layers.0.self_attn.k_proj.bias", 8)),
 			both(with("model.layers.0.self_attn.v_proj.bias", 8), with("model.layers.0.self_attn.o_proj.bias", 8))), config(`"attention_bias": true`)), Loads, ""},
-		"one bias of four":      {both(with("model.layers.0.self_attn.q_proj.bias", 8), config(`"attention_bias": true`)), Untested, "has attention_bias, but the source has no model.layers.#.self_attn.k_proj.bias"},
-		"no bias":               {config(`"attention_bias": true`), Untested, "has attention_bias"},
-		"another vocabulary":    {config(`"vocab_size": 999`), Untested, "embed_tokens.weight has "},
+		"one bias of four":   {both(with("model.layers.0.self_attn.q_proj.bias", 8), config(`"attention_bias": true`)), Untested, "has attention_bias, but the source has no model.layers.#.self_attn.k_proj.bias"},
+		"no bias":            {config(`"attention_bias": true`), Untested, "has attention_bias"},
+		"another vocabulary": {config(`"vocab_size": 999`), Untested, "isn't what config.json says of its vocab_size"},
+		"a head of other rows": {both(config(`"vocab_size": 64`), func(s *Source) {
+			h := *s.Weights[0].Header
+			h.Tensors = slices.Clone(h.Tensors)
+			i := slices.IndexFunc(h.Tensors, func(x safetensors.Tensor) bool { return x.Name == "lm_head.weight" })
+			x := &h.Tensors[i]
+			x.Shape = []int64{x.Shape[0] * 2, x.Shape[1] / 2}
+			s.Weights = []WeightFile{{File: s.Weights[0].File, Header: &h}}
+		}), Untested, "lm_head.weight has 128 rows"},
 		"another inner width":   {config(`"intermediate_size": 999`), Untested, "gate_proj.weight has "},
 		"other heads":           {config(`"num_attention_heads": 999`), Untested, "q_proj.weight has "},
 		"other keys":            {config(`"num_attention_heads": 5, "head_dim": 2, "num_key_value_heads": 999`), Untested, "k_proj.weight has "},

@@ -69,7 +69,7 @@ func otherRows(cfg *catalog.Config, tensors []Tensor) string {
 		module, rows := catalog.Parent(x.Name), int(x.Shape[0])
 		isOne, of := true, ""
 		switch leaf := catalog.Leaf(module); {
-		case slices.Contains(tableNames, leaf):
+		case slices.Contains(tableNames, leaf), leaf == "lm_head":
 			of = "vocab_size"
 			isOne = rows == cfg.Number(of) || cfg.Number(of) < 0
 		case hasParts && !catalog.InMainStack(module):
