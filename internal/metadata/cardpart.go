@@ -169,13 +169,11 @@ func valueSum(value *yaml.Node) string {
 
 // mapping parses a front matter to a document with one YAML mapping; nil if it isn't one.
 func mapping(head []byte) *yaml.Node {
-	var doc yaml.Node
-	block := frontMatterBlock.FindSubmatch(head)
-	if block == nil || len(block[1]) > maxFrontMatter || yaml.Unmarshal(block[1], &doc) != nil ||
-		len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+	doc, err := parseBlock(head)
+	if err != nil || doc == nil || doc.Content[0].Kind != yaml.MappingNode {
 		return nil
 	}
-	return &doc
+	return doc
 }
 
 // memberAt returns the index of a member's name in a YAML mapping, or that of its end.
@@ -218,12 +216,16 @@ func renewMembers(edited, ours []byte, written record, always []string) []byte {
 		switch {
 		case !isOurs && !slices.Contains(always, name):
 		case there && !wanted:
+			key, was := members.Content[at], members.Content[at+1]
 			members.Content = slices.Delete(members.Content, at, at+2)
+			keepAnchors(members, key)
+			keepAnchors(members, was)
 		case there && sumThere != valueSum(now.Content[nowAt+1]):
 			value, was := *now.Content[nowAt+1], members.Content[at+1]
 			value.HeadComment, value.LineComment, value.FootComment = was.HeadComment,
 				was.LineComment, was.FootComment
 			members.Content[at+1] = &value
+			keepAnchors(members, was)
 		case !there && wanted:
 			members.Content = append(members.Content, now.Content[nowAt:nowAt+2]...)
 		}
@@ -235,5 +237,35 @@ func renewMembers(edited, ours []byte, written record, always []string) []byte {
 		return nil
 	}
 	b.WriteString("---\n")
+	if _, err := ParseFrontMatter(b.Bytes()); err != nil {
+		return nil
+	}
 	return b.Bytes()
+}
+
+// keepAnchors moves the anchors of a value that was taken out of a mapping to the first alias of each,
+// which then holds the value itself.
+func keepAnchors(left, gone *yaml.Node) {
+	for _, child := range gone.Content {
+		keepAnchors(left, child)
+	}
+	if gone.Anchor == "" {
+		return
+	}
+	if alias := aliasOf(left, gone); alias != nil {
+		*alias = *gone
+	}
+}
+
+// aliasOf returns the first alias of a value in a YAML tree, or nil.
+func aliasOf(in, value *yaml.Node) *yaml.Node {
+	if in.Alias == value {
+		return in
+	}
+	for _, child := range in.Content {
+		if found := aliasOf(child, value); found != nil {
+			return found
+		}
+	}
+	return nil
 }

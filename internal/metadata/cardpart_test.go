@@ -1,7 +1,9 @@
 package metadata
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,6 +30,8 @@ func TestUpdateCard(t *testing.T) {
 		"no license":      {strings.Replace(old, "license: mit\n", "", 1), []string{"org/b", "quantized", "# New"}, []string{"apache"}},
 		"other kinds":     {strings.Replace(old, "license: mit\n", "license: {a: b}\nx: {y: [z]}\n", 1), []string{"org/b", "license: {a: b}", "x: {y: [z]}", "# New"}, []string{"apache"}},
 		"other writing":   {strings.Replace(old, "license: mit\n", "license: # mine\n- 'mit'\nx: y\n", 1), []string{"org/b", "apache-2.0", "x: y", "# New"}, []string{"mit"}},
+		"an anchor":       {strings.Replace(old, "license: mit\n", "license: &l mit\nx: [*l, *l]\n", 1), []string{"org/b", "license: apache-2.0", "x: [&l mit, *l]", "# New"}, nil},
+		"nested anchors":  {strings.Replace(old, "license: mit\n", "license: &l [&m mit]\nx: *m\ny: *l\n", 1), []string{"org/b", "license: apache-2.0", "x: &m mit", "y: &l [&m mit]", "# New"}, nil},
 		"another base":    {strings.Replace(old, "org/a", "org/c", 1), []string{"org/b", "license: apache-2.0", "# New"}, []string{"org/c"}},
 		"no front matter": {old[mark:], []string{"org/b", "# New"}, []string{"# Old"}},
 		"our part edited": {strings.Replace(old, "# Old", "# Mine", 1), nil, nil},
@@ -67,6 +71,25 @@ func TestUpdateCard(t *testing.T) {
 		if again := UpdateCard(UpdateCard(got, []byte(old)), now); string(again) != string(got) {
 			t.Errorf("%s: there and back makes\n%s\nof\n%s", name, again, got)
 		}
+	}
+}
+
+// TestManyMembers checks that a front matter with more members than can be compared is refused in
+// time, and that one with many results is read.
+func TestManyMembers(t *testing.T) {
+	lines := func(n int, indent string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%sa%d:\n", indent, i)
+		}
+		return b.String()
+	}
+	if _, err := ParseFrontMatter([]byte("---\n" + lines(130_000, "") + "---\n")); err == nil {
+		t.Error("130,000 members are read")
+	}
+	f, err := ParseFrontMatter([]byte("---\nlicense: mit\nmodel-index:\n" + lines(50_000, "  ") + "---\n"))
+	if err != nil || !slices.Equal(f.License, []string{"mit"}) {
+		t.Error(f, err)
 	}
 }
 

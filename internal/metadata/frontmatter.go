@@ -73,8 +73,12 @@ func (t texts) or(other string) texts {
 var frontMatterBlock = regexp.MustCompile(
 	`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
 
-// maxFrontMatter bounds the block: real ones have a few kilobytes.
-const maxFrontMatter = 1 << 20
+// These bound the block. Real ones have a few kilobytes, or hundreds with a model-index, and about
+// 20 members. The YAML library compares each member's name with each other.
+const (
+	maxFrontMatter = 1 << 20
+	maxMembers     = 1000
+)
 
 // ParseFrontMatter reads the block of a README.md. A file without one has no members. A block that
 // isn't a YAML mapping, or is too large, is an error, and so is a file in UTF-16.
@@ -82,14 +86,9 @@ func ParseFrontMatter(readme []byte) (f FrontMatter, err error) {
 	if bytes.HasPrefix(readme, []byte("\xff\xfe")) || bytes.HasPrefix(readme, []byte("\xfe\xff")) {
 		return f, errors.New("read front matter: the file is UTF-16; save it as UTF-8")
 	}
-	m := frontMatterBlock.FindSubmatch(readme)
-	switch {
-	case m == nil:
-		return f, nil
-	case len(m[1]) > maxFrontMatter:
-		err = errors.New("too large")
-	default:
-		err = yaml.Unmarshal(m[1], &f)
+	doc, err := parseBlock(readme)
+	if err == nil && doc != nil {
+		err = doc.Decode(&f)
 	}
 	if _, isOther := errors.AsType[*yaml.TypeError](err); isOther {
 		err = errors.New("it isn't a list of members, such as license: mit")
@@ -98,6 +97,25 @@ func ParseFrontMatter(readme []byte) (f FrontMatter, err error) {
 		return FrontMatter{}, fmt.Errorf("read front matter: %w", err)
 	}
 	return f, nil
+}
+
+// parseBlock parses the block of a README.md. It returns nil if there is none, or nothing in it.
+func parseBlock(readme []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	m := frontMatterBlock.FindSubmatch(readme)
+	switch {
+	case m == nil:
+		return nil, nil
+	case len(m[1]) > maxFrontMatter:
+		return nil, errors.New("too large")
+	}
+	if err := yaml.Unmarshal(m[1], &doc); err != nil || len(doc.Content) == 0 {
+		return nil, err
+	}
+	if len(doc.Content[0].Content) > 2*maxMembers {
+		return nil, errors.New("it has more than 1,000 members")
+	}
+	return &doc, nil
 }
 
 // LicenseCard returns a README.md with the license of f, its language, and its task, and nothing else.
