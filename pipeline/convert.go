@@ -99,6 +99,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	}
 	report.Note, report.Left = noteOf(src.plan), src.plan.Stay
 	made := reportOf(report)
+	made.Unloadable = src.plan.NoLoader() != ""
 	if src.proof != nil {
 		made.Decoded = src.proven()
 		if src.byManifest {

@@ -17,6 +17,8 @@ type Report struct {
 	Verified Verified `json:"verified"`
 	// Note says that no known loader takes the result, and what large share stays BF16.
 	Note string `json:"note,omitempty"`
+	// Unloadable says that no known loader takes the result.
+	Unloadable bool `json:"-"`
 	// Left lists the files of a local source that weren't copied, because no reader of the model
 	// opens them.
 	Left []string `json:"left,omitempty"`

@@ -44,7 +44,7 @@ func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 	}
 	t.row("time", "%.1f s", r.Made.Seconds)
 	t.row("to check", "%s", check)
-	if r.Target.URL == "" {
+	if r.Target.URL == "" && !r.Unloadable {
 		t.row("to publish", "%s", publish)
 	}
 	t.Flush()
