@@ -172,7 +172,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		err = endedEarly(u, models, known, err, &found)
 	} else {
 		if len(known) < len(models) {
-			u.say("half of the time is up after a look at %d of %d models: the others get one when their turn comes",
+			u.say("half of the time went into looking at %d of %d models: the others are looked at when their turn comes",
 				len(known), len(models))
 			models, known = inTurn(models, known)
 		} else if surveys {
