@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -44,6 +45,7 @@ func experts() map[string][]byte {
 		expertsFirst: files[0].File(), expertsSecond: files[1].File(),
 		"model.safetensors.index.json": []byte(`{"metadata": {}, "weight_map": {` + strings.Join(index, ", ") + "}}"),
 		"config.json":                  []byte(`{"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "tie_word_embeddings": false}`),
+		names.Chart:                    noPicture[names.Chart],
 	}
 }
 
