@@ -18,7 +18,8 @@ import (
 
 // rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
 // headers of their outputs. Then it rebuilds every source file that this run didn't hash in one
-// pass, or couldn't rebuild before, and compares its SHA-256 with the published one. It leaves out what the run takes over.
+// pass, or couldn't rebuild before, and compares its SHA-256 with the published one. It leaves out
+// what the run takes over.
 func (s *state) rebuildUnchecked(ctx context.Context) error {
 	unread := s.unread(s.ledger)
 	files := slices.DeleteFunc(s.Model.Original().Files(), func(f model.File) bool {

@@ -98,8 +98,8 @@ func removeTemporary(dir *os.Root) {
 // with later writes.
 const writebackFrom = 256 << 10
 
-// WriteAt writes all of p at off, or fails. A large write starts on its way to the disk at once, so that the
-// disk isn't idle until Commit.
+// WriteAt writes all of p at off, or fails. A large write starts on its way to the disk at once, so
+// that the disk isn't idle until Commit.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.h.WriteAt(p, off)
 	if err != nil {

@@ -34,8 +34,9 @@ func noLocks(err error) bool {
 		errors.Is(err, errors.ErrUnsupported)
 }
 
-// takeLock locks the folder, unless its file system has no locks. The lock file must still be the one in the open state folder.
-// Otherwise the run that removed it is just ending, and the lock would keep no other run out.
+// takeLock locks the folder, unless its file system has no locks. The lock file must still be the one
+// in the open state folder. Otherwise the run that removed it is just ending, and the lock would keep
+// no other run out.
 func (f *Folder) takeLock() error {
 	lock := flock.New(filepath.Join(f.State.Name(), lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR),
 		flock.SetPermissions(0o600))

@@ -47,7 +47,8 @@ func (p Push) inspect(ctx context.Context, run *Conversion, at place, name strin
 		return nil, nil, err
 	}
 	l := p.listing(info.SHA, info.ByPath())
-	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") { // hfd lists only names, and KohakuHub doesn't list hashes of small files
+	// hfd lists only names, and KohakuHub doesn't list hashes of small files
+	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") {
 		l, err = p.list(ctx, info.SHA)
 	}
 	if err == nil {
@@ -139,8 +140,8 @@ func (r *repo) workBranch() string {
 	return "df11-convert-" + r.run.Digest
 }
 
-// CleanUp removes the branch of the plan, if there's one, once main is finished. It asks first, because
-// KohakuHub answers 500 to the removal of a branch that isn't there.
+// CleanUp removes the branch of the plan, if there's one, once main is finished. It asks first,
+// because KohakuHub answers 500 to the removal of a branch that isn't there.
 func (r *repo) CleanUp(ctx context.Context) error {
 	if r.fresh {
 		return nil

@@ -27,7 +27,8 @@ func (in *Inspection) CardIsStale() bool {
 
 // commitsIn lists the commits that a card names, and SHA-256 sums, which look like some of them.
 func commitsIn(card []byte) []string {
-	words := strings.FieldsFunc(string(card), func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' })
+	other := func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' }
+	words := strings.FieldsFunc(string(card), other)
 	return slices.DeleteFunc(words, func(w string) bool { return !names.IsCommit(w) })
 }
 

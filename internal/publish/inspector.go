@@ -55,8 +55,9 @@ type place struct {
 func (c *Conversion) inspect(ctx context.Context, at place, l listing,
 	last *Inspection) (*Inspection, error) {
 	x := &inspector{run: c, at: at, now: l, last: last, begins: last == nil,
-		in: &Inspection{Where: l.where, contents: l.contents, Files: map[string]Found{}, versions: maps.Clone(l.versions),
-			onHub: l.onHub, listed: map[string][]listed{}, claims: map[string]ledger.Claim{}}}
+		in: &Inspection{Where: l.where, contents: l.contents, Files: map[string]Found{},
+			versions: maps.Clone(l.versions), onHub: l.onHub,
+			listed: map[string][]listed{}, claims: map[string]ledger.Claim{}}}
 	if x.begins {
 		x.last = &Inspection{}
 	}
