@@ -130,3 +130,19 @@ func TestCheckAccess(t *testing.T) {
 		t.Error(w.Seen[0].URL, w.Count())
 	}
 }
+
+// TestABranchThatAnotherRemoves checks that a run doesn't wait for minutes to delete a branch that another
+// one has deleted meanwhile, on a server that answers 500 to that.
+func TestABranchThatAnotherRemoves(t *testing.T) {
+	failed := says(500, `{"error":"Failed to delete branch"}`)
+	for name, steps := range map[string][]func(*http.Request) (*http.Response, error){
+		"gone":  {failed, says(404, "", "X-Error-Code: RevisionNotFound")},
+		"there": {failed, says(200, `{"id":"a/b","sha":"`+strings.Repeat("1", 40)+`"}`), says(200, "")},
+	} {
+		w := script(steps...)
+		c, clock := testClient(t, w)
+		if err := c.DeleteBranch(t.Context(), "a/b", "work"); err != nil || w.Count() != len(steps) || clock.Waited() > 0 {
+			t.Errorf("%s: %v after %d requests", name, err, w.Count())
+		}
+	}
+}

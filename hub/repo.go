@@ -218,12 +218,20 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) (
 	return err
 }
 
-// DeleteBranch deletes a branch. If it doesn't exist, that's success.
+// DeleteBranch deletes a branch. If it doesn't exist, that's success. KohakuHub answers 500 to that,
+// which happens when two programs finish at once, so a failure asks first whether it's there.
 func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) (err error) {
 	defer exported(&err)
 	r := c.t.RepoGet("delete branch "+branch+" of "+repo, repo, wire.RevPath("branch", branch))
-	r.Method, r.Follow = http.MethodDelete, wire.FollowSame
+	r.Method, r.Follow, r.NoRepeat = http.MethodDelete, wire.FollowSame, true
 	_, err = c.t.Call(ctx, r, nil)
+	if e := wire.ErrorOf(err); err != nil && e.Temporary() {
+		if _, gone := c.Head(ctx, repo, branch); errors.Is(gone, ErrRevisionNotFound) {
+			return nil
+		}
+		r.NoRepeat = false
+		_, err = c.t.Call(ctx, r, nil)
+	}
 	if e := wire.ErrorOf(err); e.Status == http.StatusNotFound {
 		return nil // an earlier try may have worked without an answer
 	}
