@@ -104,8 +104,8 @@ func NewHash(like string, size int64) hash.Hash {
 // isETag reports whether s is a hash by which hub and cache name a file's content.
 func isETag(s string) bool { return names.IsSHA256(s) || names.IsCommit(s) }
 
-// hashLike hashes data with the kind of hash that etag is. It returns an etag of another form
-// unchanged, because that covers nothing.
+// hashLike hashes data with the kind of hash that etag is. It returns any other etag
+// unchanged, because that's no hash.
 func hashLike(etag string, data []byte) string {
 	if !isETag(etag) {
 		return etag

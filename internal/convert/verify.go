@@ -242,7 +242,7 @@ func (v *verification) checkChoice(ctx context.Context) error {
 	}
 	other, err := v.check.UseMain(ctx)
 	if err != nil {
-		return fmt.Errorf("list main of %s: %w", m.ID, err)
+		return fmt.Errorf("list the files of %s (main): %w", m.ID, err)
 	}
 	same := len(other) == 0
 	v.report.AgainstOnMain = &same

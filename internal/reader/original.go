@@ -125,7 +125,7 @@ func (o *Original) fate(name string) (f Fate, why string) {
 	return Copied, ""
 }
 
-// opens reports whether a reader opens a file as weights of another part. A part that is DF11
+// opens reports whether a reader opens a file as the weights of another component. One that is DF11
 // already has a file for each unit.
 func (o *Original) opens(name string) bool {
 	base, part := path.Base(name), o.PartOf(name)
