@@ -83,7 +83,8 @@ var quotaText = regexp.MustCompile(
 var byCode = map[string]error{"RepoNotFound": ErrNotFound, "RevisionNotFound": ErrRevisionNotFound,
 	"EntryNotFound": ErrEntryNotFound, "GatedRepo": ErrGated}
 
-// byStatus are the causes of answers without a code, unless classify knows better.
+// byStatus are the causes of answers without a code, unless classify knows better. olah answers a write
+// with 405.
 var byStatus = map[int]error{
 	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden,
 	http.StatusPaymentRequired: ErrForbidden,
