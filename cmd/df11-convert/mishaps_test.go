@@ -581,10 +581,6 @@ var mishaps = []mishap{
 	{cause: hint.ListNamespace, kind: pipeline.ErrForbidden, args: "batch DIR/list.yaml --push", before: func(h *helped) {
 		h.write("list.yaml", "models: [{source: org/model, repo-id: acme/x}]")
 	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: tester/x}]") }},
-	{cause: hint.ListForbidden, kind: pipeline.ErrForbidden, args: "batch DIR/list.yaml --push", before: func(h *helped) {
-		h.hub.Inject(hubtest.Fault{Method: "POST", Path: "/api/repos/create", Times: 1, Action: hubtest.Error(403, "", "no")})
-		h.write("list.yaml", "models: [org/model]")
-	}, step: "the rights that the list needs", follow: func(*helped) {}},
 	{cause: hint.ListQuota, kind: pipeline.ErrQuota, args: "batch DIR/list.yaml --push", limits: map[string]int64{"private storage": 10}, before: func(h *helped) {
 		h.write("list.yaml", "models: [{source: org/model, private: true}]")
 	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: org/x, private: false}]") }},

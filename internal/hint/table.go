@@ -4,9 +4,8 @@ package hint
 const againstOriginal = "name the original with --against org/name, or --against PATH if it was " +
 	"made from a folder or a file"
 
-// makePrivate says how to hide a repo. hf repos is of huggingface_hub since 1.5:
-// https://github.com/huggingface/huggingface_hub/pull/3848.
-const makePrivate = "make it private in its settings (hf repos settings {repo} --private)"
+// makePrivate says how to hide a repo.
+const makePrivate = "make it private in its settings"
 
 // Space and memory.
 var (
@@ -54,6 +53,8 @@ var (
 		"with --public if the license does", ListVisibility)
 	NotPrivate = rowOr("NotPrivate", makePrivate+", or choose another target with --repo-id",
 		ListVisibility)
+	// huggingface_hub has hf repos since 1.5, and no hf repo since 2:
+	// https://github.com/huggingface/huggingface_hub/pull/3848
 	Shown = row("Shown", "hide it with: hf repos settings {repo} --private (after that, the same command "+
 		"goes on), or delete it with: hf repos delete {repo}")
 	Card = rowOr("Card", "name the license with --license ID, such as mit, or fix the front matter of "+
@@ -318,8 +319,8 @@ var (
 	GatedToken   = row("GatedToken", "request access at {endpoint}/{repo} in a browser; if you have it, give "+
 		"the token from {token} the right to read gated repos")
 	Forbidden      = row("Forbidden", "{login} that has this right")
-	ForbiddenToken = rowOr("ForbiddenToken", "give the token from {token} the right to {op} at "+
-		"{endpoint}/settings/tokens, or use another token", ListForbidden)
+	ForbiddenToken = row("ForbiddenToken", "give the token from {token} the right to {op} at "+
+		"{endpoint}/settings/tokens, or use another token")
 	Namespace = rowOr("Namespace", "choose your own namespace with --repo-id, or ask an admin of the "+
 		"organization for the role write", ListNamespace)
 	AccountName = row("AccountName", "write the whole ID, such as {repo}, or {same} if you mean that")
@@ -363,8 +364,6 @@ var (
 	ListTarget    = row("ListTarget", "write another repo-id into the list's entry")
 	ListNamespace = row("ListNamespace", "write a repo-id in your own namespace into the list's entry, "+
 		"or ask an admin of the organization for the role write")
-	ListForbidden = row("ListForbidden", "give the token from {token} the rights that the list needs at "+
-		"{endpoint}/settings/tokens, or use another token")
 	ListQuota = row("ListQuota", "free or buy storage in the settings of the namespace, or write a "+
 		"repo-id in another one into the list's entry")
 	ListVisibility = row("ListVisibility", makePrivate+", write another repo-id into the list's entry, "+

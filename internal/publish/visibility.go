@@ -124,9 +124,9 @@ func (e *VisibilityError) Hint() hint.Hint {
 	case len(e.Shown) > 0:
 		return hint.Shown.With("repo", e.Target)
 	case e.Closed == "":
-		return hint.NotPrivate.With("repo", e.Target)
+		return hint.NotPrivate
 	}
-	return hint.Visibility.With("repo", e.Target)
+	return hint.Visibility
 }
 
 // gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who
