@@ -161,7 +161,7 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	if err := s.shares.Check(src.model, src.plan); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(src.plan.Warnings, src.model.NamesPaths(src.plan)) {
+	for _, w := range slices.Concat(src.plan.Warnings, src.model.Discloses(src.plan)) {
 		s.onceBegun(func() { s.Log.Warn(w) })
 	}
 	return s.sample(ctx, src)

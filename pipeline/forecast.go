@@ -238,7 +238,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 		f.Warnings = append(f.Warnings, a.Text)
 	}
 	f.Warnings = append(f.Warnings, cardWarnings(o.model)...)
-	f.Warnings = append(f.Warnings, o.model.NamesPaths(p)...)
+	f.Warnings = append(f.Warnings, o.model.Discloses(p)...)
 	for _, a := range p.Aliases {
 		f.AliasBytes += a.Tensor.Length
 		f.Aliases = append(f.Aliases, a.Tensor.Source+" = "+a.Of.Source)

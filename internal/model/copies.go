@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -57,26 +58,32 @@ func published(p *plan.Plan) []plan.File {
 	return list
 }
 
-// maxNamesPaths is the size of the largest file in which NamesPaths looks: vocabularies are larger.
-const maxNamesPaths = 1 << 20
+// maxDisclosed is the size of the largest file in which Discloses looks: vocabularies are larger.
+const maxDisclosed = 1 << 20
 
 // onDisk matches absolute paths on somebody's disk, and those below a home.
 var onDisk = regexp.MustCompile(`^(/[\w.-]+/|~/|[A-Za-z]:[/\\]\w|\\\\\w|file:/)[^\n]*$`)
 
-// NamesPaths names the values in a local source's JSON files that are paths on a disk, such as the
-// _name_or_path of a fine-tune. The result keeps the bytes of these files, and so the paths.
-func (m *Model) NamesPaths(p *plan.Plan) (found []string) {
+// Discloses says what in a local source's small files may be no one else's business: access tokens,
+// and in JSON files paths on a disk, such as the _name_or_path of a fine-tune. The result keeps the
+// bytes of these files. It never returns a token itself.
+func (m *Model) Discloses(p *plan.Plan) (found []string) {
 	if !m.Local {
 		return nil
 	}
 	for _, f := range published(p) {
-		if path.Ext(f.Path) != ".json" {
-			continue
-		}
-		b, err := disk.Read(filepath.Join(m.Folder, filepath.FromSlash(f.Path)), maxNamesPaths)
-		var value any
-		if err != nil || python.Unmarshal(b, &value) != nil {
+		b, err := disk.Read(filepath.Join(m.Folder, filepath.FromSlash(f.Path)), maxDisclosed)
+		if err != nil {
 			continue // what needs the file says what is wrong with it
+		}
+		if issuer, at := names.AccessToken(string(b)); issuer != "" {
+			found = append(found, human.Message("%s: line %d holds what looks like an access token of %s, which "+
+				"the result keeps; remove it from the source before you publish", f.Path,
+				1+bytes.Count(b[:at], []byte("\n")), issuer))
+		}
+		var value any
+		if path.Ext(f.Path) != ".json" || python.Unmarshal(b, &value) != nil {
+			continue
 		}
 		var walk func(key string, value any)
 		walk = func(key string, value any) {
