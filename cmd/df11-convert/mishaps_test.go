@@ -210,6 +210,7 @@ var mishaps = []mishap{
 	{cause: hint.EmptyRevision, args: "plan org/model@", then: "plan org/model"},
 	{cause: hint.NotHubPage, args: "plan https://example.com/org/model", then: "plan org/model"},
 	{cause: hint.NotModel, args: "plan https://huggingface.co/datasets/org/model", then: "plan org/model"},
+	{cause: hint.AddressSecret, args: "plan https://me:secret@huggingface.co/org/model", then: "plan org/model"},
 	{cause: hint.NoModelNamed, args: "plan https://huggingface.co/org", then: "plan https://huggingface.co/org/model"},
 
 	// headers

@@ -70,6 +70,10 @@ var slashedRevision = regexp.MustCompile(`^refs/(convert/[\w-]+|pr/\d+)(/|$)`)
 func Parse(text string) (Address, error) {
 	bare := strings.TrimPrefix(strings.TrimSpace(text), "git clone ")
 	bare = strings.Trim(bare, " \t\r\n\"'`<>")
+	if holdsSecret(bare) {
+		return Address{}, hint.On(usage.Errorf("the address holds a user name, a password, or a token"),
+			hint.AddressSecret)
+	}
 	if rest, ok := strings.CutPrefix(bare, "git@"); ok { // as SSH writes it: git@hf.co:org/name
 		bare = strings.Replace(rest, ":", "/", 1)
 	}
@@ -97,9 +101,23 @@ func Parse(text string) (Address, error) {
 	return parsePage(u)
 }
 
+// holdsSecret reports whether a text has a user or a password before the host, as git writes it, a
+// query that gives access, or an access token anywhere. The program prints addresses as they were
+// written, and whatever it prints may end up in a log.
+func holdsSecret(text string) bool {
+	issuer, _ := names.AccessToken(text)
+	return issuer != "" || login.MatchString(text) || access.MatchString(text)
+}
+
+// login matches the part of an address that logs in. access matches a parameter that does.
+var (
+	login  = regexp.MustCompile(`(?i)^(https?://[^/?#]*@|([a-z]+://)?[^/?#@\\]*:[^/?#@\\]*@)`)
+	access = regexp.MustCompile(`(?i)[?&#][^=&#/]*(token|password|passwd|secret|signature|api_?key|auth)=`)
+)
+
 // parsePage reads the address of a page.
 func parsePage(u *url.URL) (Address, error) {
-	u.User = nil // a password is no one else's business
+	u.User = nil // git's, which isn't secret
 	var revision string
 	rest, ok := page(u)
 	if !ok {

@@ -100,8 +100,10 @@ var (
 var (
 	EmptyRevision = row("EmptyRevision", "leave out the @, or name a branch, a tag, or a commit after it")
 	NotHubPage    = row("NotHubPage", "write org/name, https://huggingface.co/org/name or hf://org/name")
-	NotModel      = row("NotModel", "name a model, such as Qwen/Qwen3-8B")
-	NoModelNamed  = row("NoModelNamed", "add the model to the address: org/name")
+	AddressSecret = row("AddressSecret", "leave it out, and log in with: hf auth login; addresses end up in logs, and in "+
+		"the history of your shell")
+	NotModel     = row("NotModel", "name a model, such as Qwen/Qwen3-8B")
+	NoModelNamed = row("NoModelNamed", "add the model to the address: org/name")
 )
 
 // Headers of safetensors files. Only a file that is incomplete is worth fetching again.
