@@ -67,8 +67,8 @@ func pipelineOf(m *model.Model) string {
 const maxNames = 50
 
 // checkNames leaves out of the card what the source's card calls a model or a data set, but may be a
-// path: the Hub has no model of that name, or, if it isn't asked, something lies there on this disk. A
-// private model stays unnamed, too. Only a local source has such names: a Hub's card is that of a repo.
+// path: the Hub has no model of that name, or, if it isn't asked, something lies there on this disk. If
+// strangers may see the card, a private model stays unnamed, too. Only a local source has such names: a Hub's card is that of a repo.
 func (j *job) checkNames(ctx context.Context) {
 	if !j.Model.Local {
 		return
@@ -80,7 +80,7 @@ func (j *job) checkNames(ctx context.Context) {
 	onDisk := func(rule, v string) bool {
 		return !isAsked(rule) && (model.Exists(v) || model.Exists(filepath.Join(j.Model.Folder, v)))
 	}
-	unknown := func(rule, v string) bool { return isAsked(rule) && j.Push.Lacks(ctx, v) }
+	unknown := func(rule, v string) bool { return isAsked(rule) && j.Push.Hides(ctx, j.Model, v) }
 	j.noteCard(j.front.Drop("is a path on this disk", onDisk)...)
 	j.noteCard(j.front.Drop("isn't on the Hub, or is private", unknown)...)
 }

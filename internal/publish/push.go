@@ -90,10 +90,25 @@ func (p *Push) CheckCard(ctx context.Context, card []byte) error {
 	return p.Hub.ValidateCard(ctx, card)
 }
 
-// Lacks reports whether the target's Hub says that it has no such model, for this token.
-func (p *Push) Lacks(ctx context.Context, repo string) bool {
-	_, err := p.Hub.Info(ctx, repo, "")
-	return errors.Is(err, hub.ErrNotFound)
+// Hides reports whether the target's Hub says that it has no such model, or doesn't say that strangers
+// may know of it although they may see the card that names it.
+func (p *Push) Hides(ctx context.Context, m *model.Model, repo string) bool {
+	info, err := p.Hub.Info(ctx, repo, "")
+	if err != nil {
+		return errors.Is(err, hub.ErrNotFound)
+	}
+	isKnown := info.Open || info.Gated != "" && !info.Private // everyone sees the name of a gated repo
+	return !isKnown && p.isShown(ctx, m)
+}
+
+// isShown reports whether strangers may see the target's card: the target may be public, or is there
+// and isn't private. A gate hides no card.
+func (p *Push) isShown(ctx context.Context, m *model.Model) bool {
+	if p.Visibility(ctx, m).Open {
+		return true
+	}
+	target, err := p.Hub.Describe(ctx, p.Repo, "")
+	return err == nil && !target.Private
 }
 
 // NameNow is [hub.Client.Leads] of the target's Hub.
