@@ -24,6 +24,15 @@ var mishaps = []mishap{
 		step: "choose another target with -o", then: "org/model -o DIR/other"},
 	{cause: hint.Conflict, kind: pipeline.ErrConflict, args: "org/model -o DIR/out", before: func(h *helped) { h.write("out/config.json", "{}") },
 		step: "add --force", then: "org/model -o DIR/out --force"},
+	{cause: hint.Retrained, kind: pipeline.ErrConflict, args: "DIR/tuned -o DIR/out", before: func(h *helped) {
+		world.Must(h.T, smallModel(1).Write(filepath.Join(h.dir, "tuned")))
+		h.run("DIR/tuned -o DIR/out")
+		world.Must(h.T, smallModel(2).Write(filepath.Join(h.dir, "tuned")))
+	}, step: "add --force", then: "DIR/tuned -o DIR/out --force"},
+	{cause: hint.Edited, kind: pipeline.ErrConflict, args: "org/model -o DIR/out", before: func(h *helped) {
+		h.run("org/model -o DIR/out")
+		h.write("out/config.json", "{}")
+	}, step: "undo it with --force", then: "org/model -o DIR/out --force"},
 	{cause: hint.Stays, kind: pipeline.ErrConflict, args: "org/model -o DIR/out --force", before: func(h *helped) { h.write("out/x.safetensors", "x") },
 		step: "remove these files", follow: func(h *helped) { world.Must(h.T, os.Remove(filepath.Join(h.dir, "out/x.safetensors"))) }},
 	{cause: hint.SourceIsTarget, kind: pipeline.ErrSourceIsTarget, args: "org/model --push --repo-id org/model", step: "choose another target", then: "org/model --push --repo-id tester/other"},

@@ -22,12 +22,21 @@ type ConflictError struct {
 	Removed []string
 	// the source of the conversion in the destination; "" if there is none or it isn't known
 	Of string
+	// Edited says that all of Overwritten are files that a run wrote for this result, and that have
+	// changed since. Retrained says that both results are of a folder or file, alike but for the weights.
+	Edited, Retrained bool
 }
 
-// Hint says what can be done about files that Force doesn't replace.
+// Hint says what can be done about files that Force doesn't replace, and what about those that it does
+// and that are the user's own work.
 func (e *ConflictError) Hint() hint.Hint {
-	if len(e.Stay) > 0 {
+	switch {
+	case len(e.Stay) > 0:
 		return hint.Stays
+	case e.Retrained:
+		return hint.Retrained
+	case e.Edited && len(e.Alike)+len(e.Files) == 0:
+		return hint.Edited
 	}
 	return hint.Hint{}
 }
@@ -43,8 +52,11 @@ func (e *ConflictError) Error() string {
 			e.Where, human.List(alike))
 	}
 	if len(e.Overwritten) > 0 && len(e.Stay) == 0 {
-		s = fmt.Sprintf(
-			"%s holds files that are not of this conversion and would be overwritten: %s", e.Where,
+		whose := "are not of this conversion"
+		if e.Edited {
+			whose = "changed since a run wrote them"
+		}
+		s = fmt.Sprintf("%s holds files that %s and would be overwritten: %s", e.Where, whose,
 			human.List(e.Overwritten))
 	}
 	if e.Of != "" {

@@ -74,6 +74,8 @@ func (c *Conversion) inspect(ctx context.Context, at place, l listing,
 	}
 	if len(x.conflict.Files)+len(x.conflict.Overwritten)+len(x.conflict.Alike) > 0 {
 		x.conflict.Where, x.conflict.Of = l.where, x.in.stranger
+		x.conflict.Edited = !slices.ContainsFunc(x.conflict.Overwritten,
+			func(name string) bool { return len(x.in.listed[name]) == 0 })
 		return x.in, &x.conflict
 	}
 	return x.in, nil
@@ -165,6 +167,8 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 		by = former // it has made nothing
 	case by == stranger:
 		x.in.stranger = claim.Result.Unlike(x.run.identity)
+		x.conflict.Retrained = claim.Result.Source == "" && x.run.identity.Source == "" &&
+			!claim.Result.Contradicts(x.run.identity)
 		if name != names.Manifest && !ended || x.at.work {
 			return nil
 		}
