@@ -160,6 +160,46 @@ class Forged(Folder):
             with unittest.mock.patch("df11.library.builds", side_effect=AssertionError("built")):
                 self.stops("config.json wants 20000")
 
+    def test_more_labels_than_any_model(self):
+        self.config(lambda c: c.update(num_labels=200_000_000))
+        with unittest.mock.patch("df11.library.builds", side_effect=AssertionError("built")):
+            self.stops("config.json wants 200000000 num_labels")
+
+    def test_code_of_other_repos(self):
+        """transformers fetches and runs what a config names as its attention, if the package kernels is there."""
+        for change in ({"_attn_implementation": "evil/kern"}, {"text_config": {"attn_implementation": {"": "evil/kern@main"}}}):
+            self.tearDown()
+            self.setUp()
+            self.config(lambda c: c.update(change))
+            self.stops("config.json: the implementation is code of evil/kern")
+
+    def test_code_of_a_pipeline(self):
+        """diffusers imports a module that lies next to a part's files."""
+        pipe, ran = self.folder.parent / "pipe", self.folder.parent / "ran"
+        shutil.copytree(self.folder, pipe / "transformer")
+        (pipe / "scheduler").mkdir()
+        honest = {"_class_name": "FluxPipeline", "transformer": ["diffusers", "X"], "scheduler": ["diffusers", "Y"]}
+        for library, members in {
+            "evil": {"scheduler": ["evil", "E"]},
+            "diffusers": {},
+            "x/evil": {"scheduler": ["x/evil", "E"]},
+            "pipe": {"_class_name": ["pipe", "P"]},
+        }.items():
+            for folder in (pipe / "scheduler", pipe):
+                file = folder / f"{library}.py"
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(f"open({str(ran)!r}, 'w')\nclass E: pass\nclass P: pass\n")
+            (pipe / "model_index.json").write_text(json.dumps(honest | members))
+            with self.assertRaisesRegex(df11.DF11Error, "read .* Python files, then load with trust_remote_code=True"):
+                df11.load_pipeline(str(pipe))
+            (pipe / "scheduler" / f"{library}.py").unlink()
+        self.assertFalse(ran.exists())
+        (pipe / "model_index.json").write_text(json.dumps(honest))
+        (pipe / "text_encoder").mkdir()
+        (pipe / "text_encoder" / "config.json").write_text('{"_attn_implementation": "evil/kern"}')
+        with self.assertRaisesRegex(df11.DF11Error, "code of evil/kern"):
+            df11.load_pipeline(str(pipe))
+
     def test_printable(self):
         """Names reach a terminal with escapes, in errors and notices, wherever they come from."""
         for c in ("\x1b[31m", "\x1b]0;t\x07", "\x9b2J", "\r", "\n", "\u202e", "\u2028", "\x00", "\udc80"):

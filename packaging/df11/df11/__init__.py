@@ -10,6 +10,7 @@ the model is decoded once and runs as BF16. Whatever doesn't fit is a DF11Error,
 forward pass.
 """
 
+from pathlib import Path
 from typing import Optional
 
 import torch
@@ -51,6 +52,7 @@ def load(
     stored = read(name, subfolder, check, own)
     folder = library.config_of(stored)
     library.check_counts(files.read_object(folder / "config.json"), stored)
+    library.require_own_code(folder, options.get("attn_implementation"))
     with files.reading(folder):
         builds = library.builds(folder, trust_remote_code, model_class, options)
     model, matched, build = library.fitting(builds, stored)
@@ -114,6 +116,10 @@ def load_pipeline(
 
     own = {k: options.pop(k) for k in hub.OPTIONS if k in options}
     folder, cls = hub.find(name, library.require_df11, **own), diffusers.DiffusionPipeline
+    trust = bool(options.get("trust_remote_code"))
+    for at in (folder, Path(original or folder)):
+        if (at / "model_index.json").is_file():
+            cls = library.pipeline_class(at, trust)
     offload = device == "auto" and torch.cuda.is_available()
     main = place.main_device(device)
     parts = {
@@ -121,7 +127,6 @@ def load_pipeline(
         for part, at in library.parts(folder).items()
     }
     if (folder / "model_index.json").is_file():
-        cls = getattr(diffusers, library.index_of(folder).get("_class_name", ""), cls)
         pipe = cls.from_pretrained(folder, torch_dtype=torch.bfloat16, **parts, **options)
     elif original is None:
         raise DF11Error(

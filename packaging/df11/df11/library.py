@@ -1,6 +1,7 @@
 """Builds models without weights, as transformers and diffusers build them."""
 
 import contextlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,8 +115,9 @@ def compute(model: nn.Module, build: Build) -> None:
 
 
 # Members of a config that count modules, and the number up to which they're cheap to build. Many
-# experts may share one weight, so a model may have more of them than weights.
-COUNTS, FEW = re.compile(r"(layers?|blocks?|depths?|experts)$"), 4096
+# experts may share one weight, so a model may have more of them than weights. transformers names
+# each label.
+COUNTS, FEW, FEW_LABELS = re.compile(r"(layers?|blocks?|depths?|experts|labels)$"), 4096, 10**6
 
 
 def check_counts(config: dict, files: Files) -> None:
@@ -130,11 +132,35 @@ def check_counts(config: dict, files: Files) -> None:
             left += value.items()
         elif isinstance(value, list):
             left += ((name, v) for v in value)
-        elif isinstance(value, int) and COUNTS.search(str(name)) and value > max(FEW, have):
+        elif (
+            isinstance(value, int)
+            and COUNTS.search(str(name))
+            and value > max(FEW_LABELS if name == "num_labels" else FEW, have)
+        ):
             raise DF11Error(
                 f"{files.folder}: config.json wants {value} {name}, and the files hold {have} "
                 "weights"
             )
+
+
+def require_own_code(folder: Path, given: object = None) -> None:
+    """Raises an error if a config names code of another repo as an implementation, such as that of
+    attention: transformers would fetch and run it. given is the one that the caller asked for.
+    """
+    for file in sorted(folder.glob("config*.json")):
+        left: list[tuple[bool, object]] = [(False, read_object(file))]
+        while left:
+            names, value = left.pop()
+            if isinstance(value, dict):
+                left += ((names or "implementation" in k, v) for k, v in value.items())
+            elif isinstance(value, list):
+                left += ((names, v) for v in value)
+            elif names and isinstance(value, str) and "/" in value and value != given:
+                raise DF11Error(
+                    f"{file}: the implementation is code of {value}, not of this model: read it, "
+                    "then take the name out of the file, and ask for it with "
+                    f"attn_implementation={value!r}"
+                )
 
 
 def is_diffusers(config: dict) -> bool:
@@ -363,6 +389,48 @@ def config_of(stored: Files) -> Path:
     """
     beside = "_class_name" not in stored.config and (stored.folder / "model_index.json").is_file()
     return part_beside(stored.folder) if beside else stored.folder
+
+
+def pipeline_class(folder: Path, trust: bool) -> type:
+    """Returns the class of a pipeline.
+
+    Without trust, it raises an error if the pipeline comes with code, or names that of other repos:
+    diffusers looks for that only in what it downloads itself, or not at all.
+    """
+    import diffusers
+
+    index = index_of(folder)
+    name = index.get("_class_name")
+    cls = getattr(diffusers, name, None) if isinstance(name, str) else None
+    if trust:
+        return cls or diffusers.DiffusionPipeline
+    if not isinstance(cls, type) or not issubclass(cls, diffusers.DiffusionPipeline):
+        raise DF11Error(
+            f"diffusers {diffusers.__version__} has no pipeline {name}: a newer one may; if it comes "
+            "with the model, read its Python files, then load with trust_remote_code=True"
+        )
+    for part, value in index.items():
+        library = value[0] if isinstance(value, list) and value else None
+        if library is None:
+            continue
+        known = library in ("diffusers", "transformers") or is_module_of_pipelines(library)
+        if not known or (folder / part / f"{library}.py").exists():
+            raise DF11Error(
+                f"{folder}: {part} is code of {library}, which isn't part of diffusers or "
+                "transformers: read the model's Python files, then load with "
+                "trust_remote_code=True"
+            )
+    for config in folder.glob("*/config*.json"):
+        require_own_code(config.parent)
+    return cls
+
+
+def is_module_of_pipelines(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and name.isidentifier()
+        and importlib.util.find_spec(f"diffusers.pipelines.{name}") is not None
+    )
 
 
 def part_beside(folder: Path) -> Path:
