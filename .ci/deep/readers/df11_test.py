@@ -67,6 +67,7 @@ class Folder(unittest.TestCase):
         shutil.rmtree(self.folder.parent)
 
     def edit(self, file, change):
+        (self.folder / "df11-manifest.json").unlink(missing_ok=True)  # which has the file's size
         tensors = load_file(self.folder / file)
         change(tensors)
         save_file(tensors, self.folder / file)
@@ -312,6 +313,24 @@ class Forged(Folder):
         with self.assertRaisesRegex(df11.DF11Error, "nothing says its sha256"):
             df11.load(str(self.folder), check=True)
 
+    def test_check_of_a_config(self):
+        """It decides the outputs, too."""
+        self.config(lambda c: c.update(rms_norm_eps=0.5))
+        df11.load(str(self.folder))
+        self.says("config.json is damaged: its sha256 isn't", check=True)
+
+    def test_size(self):
+        """A file of another model, with the same tensors."""
+        file = self.folder / LAYER
+        with open(file, "rb") as f:
+            n = int.from_bytes(f.read(8), "little")
+            header, data = f.read(n), f.read()
+        file.write_bytes((n + 8).to_bytes(8, "little") + header + b" " * 8 + data)
+        for decode in (False, True):
+            self.says(f"{LAYER} has {file.stat().st_size} bytes, and df11-manifest.json lists", decode=decode)
+        (self.folder / "df11-manifest.json").unlink()
+        df11.load(str(self.folder))
+
     def test_json(self):
         for name in ("config.json", "df11-manifest.json"):
             for text in ("", "[]", '{"files": 1, "dfloat11_config": '):
@@ -372,6 +391,25 @@ class Forged(Folder):
         self.says("of BertModel", model_class=transformers.BertModel)
         self.says('device="auto"', device_map="auto")
         self.says("the weights are bfloat16", torch_dtype=torch.float16)
+        for options in ({"load_in_4bit": True}, {"atn_implementation": "sdpa"}, {"attn_implementation": "bogus"}):
+            name = next(iter(options))
+            self.says(f"{name}: LlamaForCausalLM doesn't take it", **options)
+        self.says("model_class: AutoModelForCausalLM isn't the class of a model", model_class=transformers.AutoModelForCausalLM)
+        config = json.loads((self.folder / "config.json").read_text())
+        self.config(lambda c: c.update(_class_name="FluxTransformer2DModel"))
+        self.says("torch.float32: the weights are bfloat16", torch_dtype=torch.float32)
+        self.says("bogus: df11.load has no such option", bogus=3)
+        with self.assertRaisesRegex(df11.DF11Error, "torch.float16: the weights are bfloat16"):
+            df11.load_pipeline(str(self.folder), torch_dtype=torch.float16)
+        (self.folder / "transformer").mkdir()
+        (self.folder / "transformer" / "config.json").write_text("{}")
+        self.says("its weights are in the folder above", subfolder="transformer")
+        for name in ("_class_name", "model_type", "architectures"):
+            self.config(lambda c: c.pop(name))
+        manifest = self.folder / "df11-manifest.json"
+        manifest.write_text(manifest.read_text().replace('"layout": "transformers"', '"layout": "comfyui-single"'))
+        self.says("the file is for ComfyUI")
+        self.config(lambda c: c.update(config))
         self.config(lambda c: c.update(model_type="llama99"))
         self.says(f"transformers {transformers.__version__} has no llama99: a newer one may")
         self.config(lambda c: c.update(auto_map={"AutoModel": "m.M"}))
@@ -406,6 +444,7 @@ class Damaged(Folder):
     def damage(self, rng):
         """Changes a file of a unit at random: bytes of the header, or an array's bytes, size, or type."""
         file = self.folder / rng.choice(["lm_head.safetensors", LAYER])
+        (self.folder / "df11-manifest.json").unlink()  # which has the file's size
         if rng.random() < 0.3:
             data = bytearray(file.read_bytes())
             for _ in range(rng.choice([1, 1, 4])):
@@ -729,6 +768,11 @@ class Whole(unittest.TestCase):
         self.assertTrue(torch.equal(logits(model.eval()), self.out))
         with self.assertRaisesRegex(df11.DF11Error, "torch.float32"):
             df11.fill(self.of_config(torch.float32), str(RESULT))
+        with self.assertLogs("df11") as log:
+            df11.fill(self.of_config(torch.float32).to(torch.bfloat16), str(RESULT))
+        self.assertIn("inv_freq is torch.bfloat16, and F32 in the original", log.output[0])
+        with torch.device("meta"), self.assertRaisesRegex(df11.DF11Error, "inv_freq is computed when the model is made"):
+            df11.fill(self.of_config(torch.bfloat16), str(RESULT))
 
     def of_config(self, dtype):
         torch.set_default_dtype(dtype)

@@ -43,7 +43,7 @@ def load(
     device is a torch device, by default the first GPU, else the CPU; "auto" spreads the model over
     all GPUs, and over the CPU's memory what they don't hold, within max_memory (as accelerate takes
     it). decode=True makes BF16 weights of it, on any device. check=True hashes the files first,
-    which finds damaged ones. trust_remote_code=True runs the model's own Python
+    which finds changed ones. trust_remote_code=True runs the model's own Python
     files; code that its config takes from another repo runs only if trust_remote_code is that repo's
     name, or a list of such names. model_class overrides the config's class. options go to the class
     of transformers, such as attn_implementation.
@@ -84,7 +84,7 @@ def fill(
     cache_dir: Optional[str] = None,
     local_files_only: bool = False,
 ) -> torch.nn.Module:
-    """Fills a model of yours from a folder or a repo, and returns it.
+    """Fills a model of yours from a folder or a repo, and returns it, in the mode that it's in.
 
     It must be BF16; see load for the options.
     """
@@ -114,6 +114,7 @@ def load_pipeline(
     """
     import diffusers
 
+    library.require_bf16(options)
     own = {k: options.pop(k) for k in hub.OPTIONS if k in options}
     folder, cls = hub.find(name, library.require_df11, **own), diffusers.DiffusionPipeline
     trust = bool(options.get("trust_remote_code"))
@@ -153,4 +154,5 @@ def read(name: str, subfolder: Optional[str], check: bool, own: dict) -> files.F
     with files.reading(folder):
         if check:
             files.check_hashes(folder)
+        files.check_sizes(folder)
         return files.read(folder)

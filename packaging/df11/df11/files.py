@@ -238,6 +238,11 @@ def read_config(folder: Path) -> dict:
     config = read_object(folder / "config.json")
     check_case(config, ["dfloat11_config"], f"{folder}: config.json")
     if not isinstance(config.get("dfloat11_config"), dict):
+        above = folder.parent / "config.json"
+        if above.is_file() and "dfloat11_config" in read_object(above):
+            raise DF11Error(
+                f"{folder}: its weights are in the folder above: load that one, without subfolder"
+            )
         raise DF11Error(
             f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model; "
             "df11-convert makes one of it"
@@ -256,27 +261,54 @@ def manifest(folder: Path, key: str) -> tuple[Path, list[dict]]:
     return folder, []
 
 
+def check_sizes(folder: Path) -> None:
+    """Compares the size of each .safetensors file with the manifest's, if there is one."""
+    top, listed = manifest(folder, "files")
+    for f in listed:
+        file, size = top / str(f.get("path")), f.get("size")
+        if file.parent == folder and file.suffix == ".safetensors" and file.is_file():
+            if file.stat().st_size != size:
+                raise DF11Error(
+                    f"{file} has {file.stat().st_size} bytes, and {MANIFEST} lists {size}: it's "
+                    "damaged, or another model's"
+                )
+
+
 def check_hashes(folder: Path) -> None:
-    """Compares the sha256 of each .safetensors file with the Hub's, by which its cache names it, or
-    else the manifest's.
+    """Compares the hash of each .safetensors file, of each config, and of what the manifest lists in
+    the folder, except for the card, with the Hub's, by which its cache names the file, or else the
+    manifest's.
     """
     top, listed = manifest(folder, "files")
-    stated = {top / str(f.get("path")): f.get("sha256") for f in listed}
+    stated = {
+        top / str(f.get("path")): f.get("sha256")
+        for f in listed
+        if f.get("kind") not in ("card", "image")
+    }
 
     def check(file: Path) -> None:
         blob = file.resolve()
-        cached = blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name)
-        want = blob.name if cached else stated.get(file)
-        if want is None:
+        cached = blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", blob.name)
+        want = str(blob.name if cached else stated.get(file, ""))
+        if not want:
             raise DF11Error(
                 f"{file}: nothing says its sha256; df11-convert verify compares it with the "
                 "original"
             )
-        if sha256(file) != want:
-            raise DF11Error(f"{file} is damaged: its sha256 isn't {want}")
+        name, of = ("git hash", git_hash) if len(want) == 40 else ("sha256", sha256)
+        if of(file) != want:
+            raise DF11Error(f"{file} is damaged: its {name} isn't {want}")
 
+    files = {*folder.glob("*.safetensors"), *folder.glob("*config*.json")}
+    files |= {file for file in stated if folder in file.parents and file.is_file()}
     with ThreadPoolExecutor() as pool:
-        list(pool.map(check, sorted(folder.glob("*.safetensors"))))
+        list(pool.map(check, sorted(files)))
+
+
+def git_hash(file: Path) -> str:
+    """Returns the hash by which git, and so the Hub's cache, names a small file."""
+    data = file.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def sha256(file: Path) -> str:

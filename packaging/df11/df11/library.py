@@ -1,6 +1,7 @@
 """Builds models without weights, as transformers and diffusers build them."""
 
 import contextlib
+import copy
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Callable, Optional, Union
 import torch
 from torch import nn
 
-from .files import DF11Error, Files, read_object, reading
+from .files import MANIFEST, DF11Error, Files, read_object, reading
 from .match import Matched, Missing, computed, match, some
 
 Build = Callable[[], nn.Module]
@@ -174,28 +175,51 @@ def builds(
     others that may fit.
     """
     config = read_object(folder / "config.json")
+    if "device_map" in options:
+        raise DF11Error('device_map: with df11, it\'s device="auto" or a device')
+    require_bf16(options)
     if (
         is_diffusers(config)
         or model_class is not None
         and "diffusers" in {c.__module__.partition(".")[0] for c in model_class.__mro__}
     ):
+        if options:
+            raise DF11Error(f"{some(options)}: df11.load has no such option for diffusers' classes")
         return [diffusers_build(folder, config, model_class)]
     if "model_type" not in config and "auto_map" not in config and model_class is None:
         raise DF11Error(
-            f"{folder}: config.json names no class; build the model and use df11.fill(model, …)"
-        )
-    if "device_map" in options:
-        raise DF11Error('device_map: with df11, it\'s device="auto" or a device')
-    dtype = options.pop("dtype", options.pop("torch_dtype", "bfloat16"))
-    if dtype not in (torch.bfloat16, "bfloat16", "auto", None):
-        raise DF11Error(
-            f"{dtype}: the weights are bfloat16; load them with decode=True, then convert the model"
+            f"{folder}: config.json names no class; "
+            + (
+                "the file is for ComfyUI: docs/comfyui.md"
+                if is_for_comfyui(folder)
+                else "build the model and use df11.fill(model, …)"
+            )
         )
     if model_class is None:
         if trust_remote_code:
             require_named(folder, trust_remote_code)
         require_known(folder, config, bool(trust_remote_code))
     return transformers_builds(folder, bool(trust_remote_code), model_class, options)
+
+
+def require_bf16(options: dict) -> None:
+    """Takes the type of the weights out of a caller's options, and raises an error unless it's
+    BF16.
+    """
+    for dtype in (options.pop("dtype", None), options.pop("torch_dtype", None)):
+        if dtype not in (torch.bfloat16, "bfloat16", "auto", None):
+            raise DF11Error(
+                f"{dtype}: the weights are bfloat16; load them with decode=True, then convert the "
+                "model"
+            )
+
+
+def is_for_comfyui(folder: Path) -> bool:
+    """Reports whether the manifest says so."""
+    if not (folder / MANIFEST).is_file():
+        return False
+    plan = read_object(folder / MANIFEST).get("plan")
+    return isinstance(plan, dict) and plan.get("layout") == "comfyui-single"
 
 
 def require_named(folder: Path, trust: Trust) -> None:
@@ -251,6 +275,7 @@ def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
     import diffusers
 
     cls = cls or getattr(diffusers, config.get("_class_name", ""), None)
+    require_class(cls, "load_config")
     if cls is None:
         raise DF11Error(
             f"diffusers {diffusers.__version__} has no class {config.get('_class_name')}"
@@ -259,11 +284,21 @@ def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
     return lambda: cls.from_config(stated)
 
 
+def require_class(cls: Optional[type], member: str) -> None:
+    """Raises an error if a caller's class isn't a model's, which has that member."""
+    if cls is not None and not hasattr(cls, member):
+        raise DF11Error(
+            f"model_class: {getattr(cls, '__name__', cls)} isn't the class of a model; leave it out, "
+            "since the config names one"
+        )
+
+
 def transformers_builds(
     folder: Path, trust: bool, cls: Optional[type], options: dict
 ) -> list[Build]:
     import transformers
 
+    require_class(cls, "config_class")
     config = (cls.config_class if cls else transformers.AutoConfig).from_pretrained(
         folder, **({} if cls else {"trust_remote_code": trust})
     )
@@ -277,7 +312,15 @@ def transformers_builds(
         )
 
     def build(cls: type) -> nn.Module:
-        model = cls._from_config(config, **options)
+        plain = copy.deepcopy(config)
+        try:
+            model = cls._from_config(config, **options)
+        except (AttributeError, ImportError, TypeError, ValueError) as e:
+            if not options:
+                raise
+            cls._from_config(plain)  # if this works, it's the options
+            wrong = [name for name in options if name in str(e)] or options
+            raise DF11Error(f"{some(wrong)}: {cls.__name__} doesn't take it: {e}") from e
         buffers(model)
         if (
             getattr(model, "generation_config", None)

@@ -108,14 +108,32 @@ def explained(device: torch.device, what: str, hint: str) -> Iterator[None]:
 
 
 def require_bf16(model: nn.Module, matched: Matched) -> None:
-    """Raises an error if someone made a model whose compressed weights aren't BF16."""
+    """Raises an error if someone made a model whose compressed weights aren't BF16, or whose computed
+    buffers have no values. It warns of buffers that a cast has rounded.
+    """
     state = state_of(model)
     for f in matched.fills:
         if f.coded and state[f.name].dtype != torch.bfloat16:
             raise DF11Error(
                 f"{f.name} is {state[f.name].dtype}; make the model in torch.bfloat16 before you "
-                "fill it"
+                "fill it: AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16), for example"
             )
+    computed = {n: b for n, b in model.named_buffers() if n not in state}
+    for name, buffer in computed.items():
+        if buffer.device.type == "meta":
+            raise DF11Error(
+                f"{name} is computed when the model is made, and not on meta: make the model with "
+                "accelerate.init_empty_weights(), which leaves only weights on meta"
+            )
+    # transformers computes the frequencies of rotary embeddings in F32, and keeps them so.
+    rounded = [n for n, b in computed.items() if n.endswith("inv_freq") and b.dtype != torch.float32]
+    if rounded:
+        log.warning(
+            "%s is %s, and F32 in the original, so outputs differ; model.to() casts it, and "
+            "from_config(config, dtype=torch.bfloat16) doesn't",
+            rounded[0],
+            computed[rounded[0]].dtype,
+        )
 
 
 def place(
