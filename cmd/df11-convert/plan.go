@@ -59,6 +59,9 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return hint.On(usagef("--context and --batch say what must fit into --vram"),
 			hint.NeedsCard)
 	}
+	if f.batch < 1 {
+		return usagef("--batch %d: want at least 1 sequence", f.batch)
+	}
 	part, err := f.parts.part()
 	if err != nil {
 		return err

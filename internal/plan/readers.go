@@ -260,7 +260,7 @@ func ownLoads(o *output, t precedent) (Verdict, string) {
 	in4, in5 := t.outcomes(OwnReader)
 	condition := "pip install df11-convert"
 	switch {
-	case in4 == Loads && in5 != Loads:
+	case in4 == Loads && in5 == Refuses:
 		condition += "; transformers <5"
 	case in5 == Loads && in4 != Loads || o.from.facts.IsNew:
 		condition += "; transformers >=5"
