@@ -56,6 +56,7 @@ def load(
     with files.reading(folder):
         builds = library.builds(folder, trust_remote_code, model_class, options)
     model, matched, build = library.fitting(builds, stored)
+    files.check_sizes(stored.folder)
     with torch.no_grad():
         place.install(
             model,
@@ -91,6 +92,7 @@ def fill(
     own = dict(zip(hub.OPTIONS, (revision, token, cache_dir, local_files_only)))
     stored = read(name, subfolder, check, own)
     matched = match.match(model, stored)
+    files.check_sizes(stored.folder)
     place.require_bf16(model, matched)
     with torch.no_grad():
         place.install(model, stored, matched, device, decode, library.dtypes(model), max_memory)
@@ -154,5 +156,4 @@ def read(name: str, subfolder: Optional[str], check: bool, own: dict) -> files.F
     with files.reading(folder):
         if check:
             files.check_hashes(folder)
-        files.check_sizes(folder)
         return files.read(folder)
