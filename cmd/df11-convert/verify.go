@@ -43,9 +43,10 @@ original.
 Without --against, the manifest names the original, or base_model in the model
 card does. If neither does, verify compares every file's SHA-256 with the
 manifest, rebuilds the original files as the manifest describes them, and ends
-with 1, because it has compared no original. The report says whether main still has the same weights. It names
-files next to the weights that differ from the original's on main; with
---strict-files, such files make the program exit with 6.`,
+with 1, because it has compared no original. The report says whether main still
+has the same weights. It names files next to the weights that differ from the
+original's on main; with --strict-files, such files make the program exit with
+6.`,
 		Example: `  df11-convert verify ./Qwen3-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11`,
