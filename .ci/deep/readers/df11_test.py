@@ -166,41 +166,6 @@ class Forged(Folder):
         with unittest.mock.patch("df11.library.builds", side_effect=AssertionError("built")):
             self.stops("config.json wants 200000000 num_labels")
 
-    def test_code_of_other_repos(self):
-        """transformers fetches and runs what a config names as its attention, if the package kernels is there."""
-        for change in ({"_attn_implementation": "evil/kern"}, {"text_config": {"attn_implementation": {"": "evil/kern@main"}}}):
-            self.tearDown()
-            self.setUp()
-            self.config(lambda c: c.update(change))
-            self.stops("config.json: the implementation is code of evil/kern")
-
-    def test_code_of_a_pipeline(self):
-        """diffusers imports a module that lies next to a part's files."""
-        pipe, ran = self.folder.parent / "pipe", self.folder.parent / "ran"
-        shutil.copytree(self.folder, pipe / "transformer")
-        (pipe / "scheduler").mkdir()
-        honest = {"_class_name": "FluxPipeline", "transformer": ["diffusers", "X"], "scheduler": ["diffusers", "Y"]}
-        for library, members in {
-            "evil": {"scheduler": ["evil", "E"]},
-            "diffusers": {},
-            "x/evil": {"scheduler": ["x/evil", "E"]},
-            "pipe": {"_class_name": ["pipe", "P"]},
-        }.items():
-            for folder in (pipe / "scheduler", pipe):
-                file = folder / f"{library}.py"
-                file.parent.mkdir(exist_ok=True)
-                file.write_text(f"open({str(ran)!r}, 'w')\nclass E: pass\nclass P: pass\n")
-            (pipe / "model_index.json").write_text(json.dumps(honest | members))
-            with self.assertRaisesRegex(df11.DF11Error, "read .* Python files, then load with trust_remote_code=True"):
-                df11.load_pipeline(str(pipe))
-            (pipe / "scheduler" / f"{library}.py").unlink()
-        self.assertFalse(ran.exists())
-        (pipe / "model_index.json").write_text(json.dumps(honest))
-        (pipe / "text_encoder").mkdir()
-        (pipe / "text_encoder" / "config.json").write_text('{"_attn_implementation": "evil/kern"}')
-        with self.assertRaisesRegex(df11.DF11Error, "code of evil/kern"):
-            df11.load_pipeline(str(pipe))
-
     def test_printable(self):
         """Names reach a terminal with escapes, in errors and notices, wherever they come from."""
         for c in ("\x1b[31m", "\x1b]0;t\x07", "\x9b2J", "\r", "\n", "\u202e", "\u2028", "\x00", "\udc80"):
@@ -434,6 +399,153 @@ class Forged(Folder):
     def test_no_folder(self):
         with self.assertRaisesRegex(df11.DF11Error, "no such folder"):
             df11.load(str(self.folder) + "-2/x/y")
+
+
+class Code(Folder):
+    """No JSON file makes transformers or diffusers run or fetch code that the caller didn't name."""
+
+    def setUp(self):
+        super().setUp()
+        self.ran = self.folder.parent / "ran"
+
+    def code(self, file):
+        """Writes a Python file that leaves a trace if it runs."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"open({str(self.ran)!r}, 'w')\nclass E:\n    @classmethod\n    def from_pretrained(cls, *_, **__): return cls()\nclass P: pass\n")
+
+    def stops(self, load, *words, **options):
+        with self.assertRaises(df11.DF11Error) as e:
+            load(str(self.folder), **options)
+        for word in words:
+            self.assertIn(word, str(e.exception))
+        self.assertFalse(self.ran.exists())
+
+    def change(self, change):
+        self.tearDown()
+        self.setUp()
+        self.config(lambda c: c.update(change))
+
+    def test_kernels(self):
+        """transformers fetches and runs what a config names as its attention, if the package kernels is there."""
+        nested = {"text_config": {"attn_implementation": {"": "paged|evil/kern@main:f"}}}
+        for change in (
+            {"_attn_implementation": "evil/kern"}, {"attn_implementation": "evil/kern:f"}, {"_attn_implementation_internal": "evil/kern"}, nested,
+            {"_experts_implementation": "evil/kern"}, {"x": [nested]},
+        ):
+            self.change(change)
+            for trust in (False, True, "evil/other", ["you/a", "you/b"]):
+                self.stops(df11.load, "implementation", "is code of evil/kern", "(config.json: ", "trust_remote_code='evil/kern'", trust_remote_code=trust)
+        self.change({"configuration_files": ["config.4.0.0.json"]})
+        (self.folder / "config.4.0.0.json").write_text(json.dumps(json.loads((self.folder / "config.json").read_text()) | {"_attn_implementation": "evil/kern"}))
+        self.stops(df11.load, "is code of evil/kern")
+
+    def test_named_kernels(self):
+        """Who names the repo has it asked for, once for each build."""
+        for options in ({"trust_remote_code": "evil/kern"}, {"attn_implementation": "evil/kern"}):
+            self.change({"_attn_implementation": "evil/kern"})
+            with self.assertRaises(Exception) as e:  # of transformers, since the package kernels isn't here
+                df11.load(str(self.folder), **options)
+            self.assertNotIn("not of this model", str(e.exception))
+            self.assertRegex(str(e.exception), "kernels|evil/kern")  # not with 4.51
+
+    def test_implementations_that_are_fetched(self):
+        for change, option, plain in (
+            ({"_attn_implementation": "flash_attention_2"}, "attn_implementation", "sdpa"),
+            ({"text_config": {"experts_implementation": "deepgemm"}}, "experts_implementation", "grouped_mm"),
+        ):
+            self.change(change)
+            self.stops(df11.load, repr(next(iter(next(iter(change.values())).values())) if isinstance(next(iter(change.values())), dict) else "flash_attention_2"), f'load with {option}="{plain}"')
+        self.change({"_attn_implementation": "flash_attention_2"})
+        self.assertTrue(torch.equal(logits(df11.load(str(self.folder), attn_implementation="sdpa")), logits(original())))
+        for name in ("eager", "sdpa"):
+            self.change({"_attn_implementation": name})
+            df11.load(str(self.folder))
+
+    def test_other_models(self):
+        for change, repo in (({"backbone": "hf-hub:evil/x"}, "hf-hub:evil/x"), ({"a": {"backbone": "evil/x"}}, "evil/x"), ({"architecture": "hf-hub:evil/x"}, "hf-hub:evil/x")):
+            self.change(change)
+            self.stops(df11.load, f"is code of {repo}", "(config.json: ")
+        for change in ({"backbone_kwargs": {"checkpoint_path": "/x"}}, {"model_args": {"pretrained_cfg": {"file": "/x"}}}, {"attribute_map": {"x": "_attn_implementation"}, "x": "evil/kern"}):
+            self.change(change)
+            self.stops(df11.load, "config.json: ", "isn't a setting of a model")
+
+    def test_classes_of_diffusers(self):
+        for name in (["evil", "E"], "AutoModel", "DiffusionPipeline", "utils", "Nothing", 3):
+            self.config(lambda c: c.update(_class_name=name))
+            self.stops(df11.load, f"has no model {name}")
+
+    def pipeline(self, index=(), **files):
+        """Makes a pipeline whose transformer is the DF11 model, with more members, and files by their paths."""
+        self.tearDown()
+        self.setUp()
+        (self.folder / "model_index.json").unlink(missing_ok=True)
+        moved = self.folder.parent / "transformer"
+        self.folder.rename(moved)
+        self.folder.mkdir()
+        moved.rename(self.folder / "transformer")
+        members = {"_class_name": "FluxPipeline", "transformer": ["diffusers", "X"], "scheduler": ["diffusers", "Y"], "tokenizer": ["transformers", "AutoTokenizer"], **dict(index)}
+        (self.folder / "model_index.json").write_text(json.dumps(members))
+        for path, content in files.items():
+            (self.folder / path).parent.mkdir(exist_ok=True)
+            (self.folder / path).write_text(json.dumps(content))
+
+    def pipeline_stops(self, *words, index=(), py="", trust=(False,), **files):
+        """Wants an error of a pipeline, and of one that takes the others' parts from it, before anything is built."""
+        for original in (False, True):
+            for t in trust:
+                self.pipeline(index, **files)
+                if py:
+                    self.code(self.folder / py)
+                with unittest.mock.patch("df11.load", side_effect=AssertionError("built")):
+                    self.stops((lambda f, **o: df11.load_pipeline(str(RESULT), original=f, **o)) if original else df11.load_pipeline, *words, trust_remote_code=t)
+
+    def test_code_of_a_pipeline(self):
+        """diffusers imports a module that lies next to a part's files, or next to the index, or anywhere."""
+        hint = "load with trust_remote_code=True"
+        index = "model_index.json: "
+        self.pipeline_stops(index + "scheduler", hint, index={"scheduler": ["evil", "E"]}, py="scheduler/evil.py")
+        self.pipeline_stops(index + "scheduler", hint, py="scheduler/diffusers.py")
+        self.pipeline_stops(index + "scheduler", hint, index={"scheduler": ["x/evil", "E"]}, py="scheduler/x/evil.py")
+        self.pipeline_stops(index + "scheduler", hint, index={"scheduler": ["antigravity", "E"]})
+        self.pipeline_stops(index + "transformer", hint, index={"transformer": ["evil", "E"]}, py="transformer/evil.py")
+        self.pipeline_stops(index + "_class_name", hint, index={"_class_name": ["evil", "P"]}, py="evil.py")
+        self.pipeline_stops(index + "scheduler", hint, index={"scheduler": ["diffusers", "DiffusionPipeline"]})
+        self.pipeline_stops(index + "'../x'", index={"../x": ["diffusers", "Y"]})
+        self.pipeline_stops(index + "'scheduler' isn't a part", index={"scheduler": ["diffusers", ["Y"]]})
+        for name in ("AutoModel", "utils", "Nothing", None):
+            self.pipeline_stops(index, f"has no pipeline {name}", index={"_class_name": name})
+        self.pipeline_stops(index + "StableCascadeCombinedPipeline loads other repos", hint, index={"_class_name": "StableCascadeCombinedPipeline"}, **{"README.md": ""})
+
+    def test_code_that_parts_name(self):
+        both = (False, True, "evil/other")
+        encoder = {"text_encoder": ["transformers", "CLIPTextModel"]}
+        for file, content in (
+            ("config.json", {"_attn_implementation": "evil/kern"}),
+            ("config.9.json", {"text_config": {"attn_implementation": {"": "evil/kern"}}}),
+            ("adapter_config.json", {"base_model_name_or_path": "evil/kern"}),
+            ("config.json", {"backbone": "evil/kern"}),
+        ):
+            self.pipeline_stops("is code of evil/kern", f"({file}: ", "trust_remote_code='evil/kern'", index=encoder, trust=both, **{f"text_encoder/{file}": content})
+        self.pipeline_stops("is code of evil/code", "(tokenizer_config.json: auto_map.AutoTokenizer)", **{"tokenizer/tokenizer_config.json": {"auto_map": {"AutoTokenizer": ["evil/code--t.T", None]}}}, trust=both)
+        self.pipeline_stops("tokenizer_config.json: auto_map", "load with trust_remote_code=True", **{"tokenizer/tokenizer_config.json": {"auto_map": {"AutoTokenizer": ["t.T", None]}}})
+        self.pipeline_stops("config.json: configuration_files", index=encoder, **{"text_encoder/config.json": {"configuration_files": ["../config.1.json"]}})
+        self.pipeline_stops("config.json: _attn_implementation is 'flash_attention_2'", index=encoder, **{"text_encoder/config.json": {"_attn_implementation": "flash_attention_2"}})
+
+    def test_trusted_pipeline(self):
+        self.pipeline({"scheduler": ["evil", "E"]})
+        self.code(self.folder / "scheduler" / "evil.py")
+        called = {}
+
+        def from_pretrained(cls, source, **options):
+            called.update(options, source=source)
+            return cls.__new__(cls)
+        import diffusers
+        with unittest.mock.patch.object(diffusers.FluxPipeline, "from_pretrained", classmethod(from_pretrained)), \
+                unittest.mock.patch.object(diffusers.FluxPipeline, "to", lambda self, _: self):
+            pipe = df11.load_pipeline(str(self.folder), trust_remote_code=True)
+        self.assertIsInstance(pipe, diffusers.FluxPipeline)
+        self.assertTrue(called["trust_remote_code"])
+        self.assertIsInstance(called["transformer"], transformers.LlamaForCausalLM)
 
 
 class Damaged(Folder):

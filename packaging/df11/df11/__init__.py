@@ -10,12 +10,11 @@ the model is decoded once and runs as BF16. Whatever doesn't fit is a DF11Error,
 forward pass.
 """
 
-from pathlib import Path
 from typing import Optional
 
 import torch
 
-from . import files, hub, library, match, place
+from . import files, hub, library, match, place, trust
 from .files import DF11Error
 from .place import Device
 
@@ -30,7 +29,7 @@ def load(
     decode: bool = False,
     check: bool = False,
     max_memory: Optional[dict] = None,
-    trust_remote_code: library.Trust = False,
+    trust_remote_code: trust.Trust = False,
     model_class: Optional[type] = None,
     revision: Optional[str] = None,
     token: Optional[str] = None,
@@ -52,7 +51,6 @@ def load(
     stored = read(name, subfolder, check, own)
     folder = library.config_of(stored)
     library.check_counts(files.read_object(folder / "config.json"), stored)
-    library.require_own_code(folder, options.get("attn_implementation"))
     with files.reading(folder):
         builds = library.builds(folder, trust_remote_code, model_class, options)
     model, matched, build = library.fitting(builds, stored)
@@ -106,39 +104,52 @@ def load_pipeline(
     decode: bool = False,
     check: bool = False,
     original: Optional[str] = None,
+    trust_remote_code: trust.Trust = False,
     **options,
 ):
     """Loads a diffusers pipeline, of which some parts are DF11 models.
 
     device="auto" keeps each part in the CPU's memory while the others run. For a repo that holds a
-    single part, such as a transformer, original names the repo that has the others. options go to
+    single part, such as a transformer, original names the repo that has the others.
+    trust_remote_code runs the Python files that come with the pipeline, as in load. options go to
     the pipeline's from_pretrained.
     """
     import diffusers
 
     library.require_bf16(options)
     own = {k: options.pop(k) for k in hub.OPTIONS if k in options}
-    folder, cls = hub.find(name, library.require_df11, **own), diffusers.DiffusionPipeline
-    trust = bool(options.get("trust_remote_code"))
-    for at in (folder, Path(original or folder)):
-        if (at / "model_index.json").is_file():
-            cls = library.pipeline_class(at, trust)
+    folder = hub.find(name, library.require_df11, **own)
     offload = device == "auto" and torch.cuda.is_available()
     main = place.main_device(device)
-    parts = {
-        part: load(str(at), device=main, decode=decode, check=check)
-        for part, at in library.parts(folder).items()
-    }
-    if (folder / "model_index.json").is_file():
-        pipe = cls.from_pretrained(folder, torch_dtype=torch.bfloat16, **parts, **options)
-    elif original is None:
-        raise DF11Error(
-            f"{name} has no model_index.json; original= names the repo with the pipeline's other "
-            "parts"
-        )
-    else:
+    found = library.parts(folder)
+    source, base = str(folder), folder  # what has the other parts, and its folder with their configs
+    if not (folder / "model_index.json").is_file():
+        if original is None:
+            raise DF11Error(
+                f"{name} has no model_index.json; original= names the repo with the pipeline's "
+                "other parts"
+            )
         own.pop("revision", None)
-        pipe = cls.from_pretrained(original, torch_dtype=torch.bfloat16, **parts, **own, **options)
+        source, base = original, hub.configs(original, **own)
+        if base.parent.name == "snapshots":  # so that diffusers takes the files that were checked
+            own["revision"] = base.name
+        options.update(own)
+    index = library.index_of(base)
+    given = {*found, *(o for o in options if o in index)}
+    with files.reading(base):
+        trust.require_pipeline(base, index, given, trust_remote_code)
+    parts = {
+        part: load(
+            str(at), device=main, decode=decode, check=check, trust_remote_code=trust_remote_code
+        )
+        for part, at in found.items()
+    }
+    if trust_remote_code:  # an older diffusers ignores it, and runs what a folder holds
+        options["trust_remote_code"] = True
+    cls = trust.class_of(diffusers.DiffusionPipeline, index.get("_class_name"))
+    pipe = (cls or diffusers.DiffusionPipeline).from_pretrained(
+        source, torch_dtype=torch.bfloat16, **parts, **options
+    )
     if offload:
         pipe.enable_model_cpu_offload()
         return pipe

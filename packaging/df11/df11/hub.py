@@ -36,6 +36,13 @@ def find(
     return folder
 
 
+def configs(name: str, **options) -> Path:
+    """Returns a folder, or for a repo one in the cache with its JSON and Python files."""
+    if Path(name).is_dir():
+        return Path(name)
+    return download(str(name), allow_patterns=["*.json", "*.py", "README.md"], **options)
+
+
 def download(name: str, check: Optional[Callable[[Path], None]] = None, **options) -> Path:
     """Downloads files of a repo, and returns its folder in the cache."""
     from huggingface_hub import snapshot_download

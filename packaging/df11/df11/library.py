@@ -2,22 +2,19 @@
 
 import contextlib
 import copy
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, Optional, Union
+from typing import Callable, Optional
 
 import torch
 from torch import nn
 
+from . import trust
 from .files import MANIFEST, DF11Error, Files, read_object, reading
 from .match import Matched, Missing, computed, match, some
 
 Build = Callable[[], nn.Module]
-
-# Trust is whether to run the model's own code, or the repo, or the repos, whose code to run too.
-Trust = Union[bool, str, list[str]]
 
 
 class Empty(nn.Parameter):
@@ -144,32 +141,12 @@ def check_counts(config: dict, files: Files) -> None:
             )
 
 
-def require_own_code(folder: Path, given: object = None) -> None:
-    """Raises an error if a config names code of another repo as an implementation, such as that of
-    attention: transformers would fetch and run it. given is the one that the caller asked for.
-    """
-    for file in sorted(folder.glob("config*.json")):
-        left: list[tuple[bool, object]] = [(False, read_object(file))]
-        while left:
-            names, value = left.pop()
-            if isinstance(value, dict):
-                left += ((names or "implementation" in k, v) for k, v in value.items())
-            elif isinstance(value, list):
-                left += ((names, v) for v in value)
-            elif names and isinstance(value, str) and "/" in value and value != given:
-                raise DF11Error(
-                    f"{file}: the implementation is code of {value}, not of this model: read it, "
-                    "then take the name out of the file, and ask for it with "
-                    f"attn_implementation={value!r}"
-                )
-
-
 def is_diffusers(config: dict) -> bool:
     return "_class_name" in config or "_diffusers_version" in config
 
 
 def builds(
-    folder: Path, trust_remote_code: Trust, model_class: Optional[type], options: dict
+    folder: Path, trust_remote_code: trust.Trust, model_class: Optional[type], options: dict
 ) -> list[Build]:
     """Returns how the model of a config may be built, in order: by the class that it names, and by
     others that may fit.
@@ -195,11 +172,16 @@ def builds(
                 else "build the model and use df11.fill(model, …)"
             )
         )
+    import transformers
+
+    own = bool(trust_remote_code) and model_class is None  # whether its own code runs
+    resolved, _ = transformers.PretrainedConfig.get_config_dict(folder)  # of configuration_files
+    for c in (config, resolved):
+        trust.require_named(folder / "config.json", c, trust_remote_code, own, options)
+        trust.require_installed(folder / "config.json", c, options)
     if model_class is None:
-        if trust_remote_code:
-            require_named(folder, trust_remote_code)
-        require_known(folder, config, bool(trust_remote_code))
-    return transformers_builds(folder, bool(trust_remote_code), model_class, options)
+        require_known(folder, config, own)
+    return transformers_builds(folder, own, model_class, options)
 
 
 def require_bf16(options: dict) -> None:
@@ -222,45 +204,16 @@ def is_for_comfyui(folder: Path) -> bool:
     return isinstance(plan, dict) and plan.get("layout") == "comfyui-single"
 
 
-def require_named(folder: Path, trust: Trust) -> None:
-    """Raises an error if trusted code isn't the model's own, but that of a repo that trust doesn't
-    name.
-    """
-    import transformers
-
-    resolved, _ = transformers.PretrainedConfig.get_config_dict(folder)  # of configuration_files
-    repos = others_code(read_object(folder / "config.json")) | others_code(resolved)
-    named = set() if trust is True else {trust} if isinstance(trust, str) else set(trust)
-    if repos - named:
-        raise DF11Error(
-            f"{folder}: the class is code of {some(repos - named)}, not of this model, and no commit "
-            "pins it: read what main there holds, then load with trust_remote_code="
-            + (repr(sorted(repos)) if len(repos) > 1 else repr(*repos))
-        )
-
-
-def others_code(value: object, mapped: bool = False) -> set[str]:
-    """Returns the repos whose code the auto_map of a config names, or that of a part of it."""
-    if isinstance(value, dict):
-        parts = [others_code(v, mapped or k == "auto_map") for k, v in value.items()]
-    elif isinstance(value, (list, tuple)):
-        parts = [others_code(v, mapped) for v in value]
-    else:
-        repo, dashes, _ = value.partition("--") if isinstance(value, str) else ("", "", "")
-        parts = [{repo}] if mapped and dashes else []
-    return set().union(*parts)
-
-
-def require_known(folder: Path, config: dict, trust: bool) -> None:
+def require_known(folder: Path, config: dict, own: bool) -> None:
     """Raises an error if transformers doesn't know the kind of model, before it asks whether to run
     the model's own code.
     """
     import transformers
 
-    if config.get("model_type") in transformers.CONFIG_MAPPING or "auto_map" in config and trust:
+    if config.get("model_type") in transformers.CONFIG_MAPPING or "auto_map" in config and own:
         return
     if "auto_map" in config:
-        require_named(folder, [])
+        trust.require_named(folder / "config.json", config, [], True)
         raise DF11Error(
             f"{folder}: the class comes with the model: read its Python files, then load with "
             "trust_remote_code=True"
@@ -274,11 +227,11 @@ def require_known(folder: Path, config: dict, trust: bool) -> None:
 def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
     import diffusers
 
-    cls = cls or getattr(diffusers, config.get("_class_name", ""), None)
     require_class(cls, "load_config")
+    cls = cls or trust.class_of(diffusers.ModelMixin, config.get("_class_name"))
     if cls is None:
         raise DF11Error(
-            f"diffusers {diffusers.__version__} has no class {config.get('_class_name')}"
+            f"diffusers {diffusers.__version__} has no model {config.get('_class_name')}"
         )
     stated = {k: v for k, v in cls.load_config(folder).items() if k != "dfloat11_config"}
     return lambda: cls.from_config(stated)
@@ -294,17 +247,17 @@ def require_class(cls: Optional[type], member: str) -> None:
 
 
 def transformers_builds(
-    folder: Path, trust: bool, cls: Optional[type], options: dict
+    folder: Path, own: bool, cls: Optional[type], options: dict
 ) -> list[Build]:
     import transformers
 
     require_class(cls, "config_class")
     config = (cls.config_class if cls else transformers.AutoConfig).from_pretrained(
-        folder, **({} if cls else {"trust_remote_code": trust})
+        folder, **({} if cls else {"trust_remote_code": own})
     )
     vars(config).pop("dfloat11_config", None)
     in_bf16(config)
-    classes = [cls] if cls else transformers_classes(folder, config, trust)
+    classes = [cls] if cls else transformers_classes(folder, config, own)
     if not classes:
         raise DF11Error(
             f"transformers {transformers.__version__} has no class for "
@@ -356,7 +309,7 @@ def in_bf16(config) -> None:
             in_bf16(getattr(config, name))
 
 
-def transformers_classes(folder: Path, config, trust: bool) -> list[type]:
+def transformers_classes(folder: Path, config, own: bool) -> list[type]:
     """Returns the class that the config names, then the auto classes' for its kind of model, then
     its base.
     """
@@ -365,11 +318,11 @@ def transformers_classes(folder: Path, config, trust: bool) -> list[type]:
 
     found: list[type] = []
     architecture = (config.architectures or [""])[0]
-    own = getattr(config, "auto_map", None) or {}
-    if trust and own:
+    mapped = getattr(config, "auto_map", None) or {}
+    if own and mapped:
         from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-        models = {k: v for k, v in own.items() if k.startswith("AutoModel")}
+        models = {k: v for k, v in mapped.items() if k.startswith("AutoModel")}
         named = [v for v in models.values() if v.rpartition(".")[2] == architecture]
         return [
             get_class_from_dynamic_module(reference, folder)
@@ -432,48 +385,6 @@ def config_of(stored: Files) -> Path:
     """
     beside = "_class_name" not in stored.config and (stored.folder / "model_index.json").is_file()
     return part_beside(stored.folder) if beside else stored.folder
-
-
-def pipeline_class(folder: Path, trust: bool) -> type:
-    """Returns the class of a pipeline.
-
-    Without trust, it raises an error if the pipeline comes with code, or names that of other repos:
-    diffusers looks for that only in what it downloads itself, or not at all.
-    """
-    import diffusers
-
-    index = index_of(folder)
-    name = index.get("_class_name")
-    cls = getattr(diffusers, name, None) if isinstance(name, str) else None
-    if trust:
-        return cls or diffusers.DiffusionPipeline
-    if not isinstance(cls, type) or not issubclass(cls, diffusers.DiffusionPipeline):
-        raise DF11Error(
-            f"diffusers {diffusers.__version__} has no pipeline {name}: a newer one may; if it comes "
-            "with the model, read its Python files, then load with trust_remote_code=True"
-        )
-    for part, value in index.items():
-        library = value[0] if isinstance(value, list) and value else None
-        if library is None:
-            continue
-        known = library in ("diffusers", "transformers") or is_module_of_pipelines(library)
-        if not known or (folder / part / f"{library}.py").exists():
-            raise DF11Error(
-                f"{folder}: {part} is code of {library}, which isn't part of diffusers or "
-                "transformers: read the model's Python files, then load with "
-                "trust_remote_code=True"
-            )
-    for config in folder.glob("*/config*.json"):
-        require_own_code(config.parent)
-    return cls
-
-
-def is_module_of_pipelines(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and name.isidentifier()
-        and importlib.util.find_spec(f"diffusers.pipelines.{name}") is not None
-    )
 
 
 def part_beside(folder: Path) -> Path:
