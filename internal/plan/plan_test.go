@@ -183,7 +183,7 @@ func TestWhatStays(t *testing.T) {
 		p := &Plan{Units: []Unit{{Path: "a", Attrs: []Tensor{{Length: c.unit}}}}}
 		p.TiedEmbeddings = c.tied
 		p.Remainder = []Tensor{
-			{Name: "model.embed_tokens.weight", Shape: []int64{c.embedding, 1}, Length: c.embedding},
+			{Name: "model.embed_tokens.weight", DType: "BF16", Shape: []int64{c.embedding, 1}, Length: c.embedding},
 			{Name: "experts.gate_up_proj", Shape: []int64{c.fused, 1, 1}, Length: c.fused},
 			{Name: "x.weight", Shape: []int64{c.rest, 1}, Length: c.rest},
 		}
