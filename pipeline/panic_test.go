@@ -35,7 +35,7 @@ func callable(t *testing.T) map[string][]any {
 			hub.DeleteOp, hub.FileOp, hub.LFSOp, client, new(hub.EndpointError), new(hub.Error),
 			hub.FileInfo{}, hub.FileRef{}, hub.Op{}, new(hub.Publisher), new(hub.RepoInfo),
 			new(hub.WitnessError), hub.Options{}, hub.Connection{}},
-		"pipeline": {pipeline.Convert, pipeline.Decode, pipeline.FullRepo, pipeline.Inspect,
+		"pipeline": {pipeline.AudienceOf, pipeline.Convert, pipeline.Decode, pipeline.FullRepo, pipeline.Inspect,
 			pipeline.Plan, pipeline.ResultName, pipeline.Status, pipeline.Verify, pipeline.ErrorOf,
 			pipeline.Kinds, pipeline.Levels, pipeline.ForReaders, pipeline.Licenses, pipeline.Equality{}, new(pipeline.Error),
 			pipeline.Fit{}, pipeline.Kind(""), new(pipeline.Options), pipeline.OtherFile{},

@@ -198,7 +198,7 @@ mv "$work/before" "$work/temp/df11-convert/df11-convert"
 echo '== convert: of a private model, a public repository says nothing'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/quiet-DF11 INPUT_PRIVATE=true)
 visibility=public step quiet convert
-has quiet log 'everybody can read this'
+has quiet log 'Everybody can read this page'
 sets quiet changed true
 for word in quiet-DF11 model_layers lm_head verified bytes; do lacks quiet log "$word"; done
 [ ! -s "$work/quiet/summary" ] || fail "the summary says: $(cat "$work/quiet/summary")"
@@ -209,6 +209,21 @@ inputs=(INPUT_SOURCE=org/secret INPUT_REPO_ID=tester/quiet-DF11)
 visibility='' step unseen convert 1
 has unseen log '::error title=df11-convert::not_found'
 lacks unseen log 'hint'
+for extra in --private '--license mit --private=true'; do
+  inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/quiet-DF11 INPUT_EXTRA_ARGS="$extra")
+  visibility=public step asked convert
+  for file in log summary; do lacks asked $file quiet-DF11; done
+  [ -z "$(find "$work/temp" -name 'result.json' -o -name report.html)" ] || fail "with $extra there is something for the artifact"
+done
+curl -sf -o "$work/made" -H 'Authorization: Bearer x' -H 'Content-Type: application/json' \
+  -d '{"name": "shut-DF11", "organization": "tester", "type": "model", "private": true}' "$HF_ENDPOINT/api/repos/create"
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/shut-DF11) # a private target of a public source, without a flag
+visibility=public step shut convert
+for file in log summary; do lacks shut $file shut-DF11; done
+[ -z "$(find "$work/temp" -name 'result.json' -o -name report.html)" ] || fail 'of a private target there is something for the artifact'
+inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/loud-DF11 INPUT_EXTRA_ARGS=--bogus)
+visibility=public step bogus convert 2
+has bogus log '::error title=df11-convert%3A usage::unknown flag: --bogus%0Asee df11-convert convert --help'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/loud-DF11)
 visibility=public step loud convert
 has loud log '::notice title=df11-convert::tester/loud-DF11 is published and verified'

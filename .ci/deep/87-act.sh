@@ -8,7 +8,6 @@ cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
 . .ci/lib.sh
 have jq || debian jq || skip_rest 'the workflows: jq is missing here'
-yq=$(tool github.com/mikefarah/yq/v4 v4.47.1) || skip_rest 'the workflows: yq is missing here'
 act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is missing here"
 
 mkdir -p "$work"/{program,caller/.github/workflows,artifacts,github,home,config,cache}
@@ -40,7 +39,7 @@ cp .github/workflows/convert.yml "$work/caller/.github/workflows"
 cat >"$work/caller/models.yaml" <<'LIST'
 models:
   - {source: org/one, repo-id: me/one}
-  - {source: org/two, private: true, like: DFloat11/Llama-3.1-8B-Instruct-DF11}
+  - {source: org/two, private: yes, like: DFloat11/Llama-3.1-8B-Instruct-DF11, <<: {private: false}} # yq reads false
   - {source: org/half, repo-id: me/half}
 LIST
 for tree in program caller; do
@@ -54,7 +53,7 @@ run() {
   printf -- '-- %s on %s\n' "$2" "$1"
   rm -rf "$work/artifacts" && mkdir "$work/artifacts"
   (cd "$work/caller" && env -u GITHUB_ACTIONS HOME="$work/home" XDG_CACHE_HOME="$work/cache" XDG_CONFIG_HOME="$work/config" \
-    PATH="${yq%/*}:$PATH" "$act" "$1" -W ".github/workflows/$2.yml" --eventpath "$work/event.json" -s HF_TOKEN=secret-of-the-test \
+    "$act" "$1" -W ".github/workflows/$2.yml" --eventpath "$work/event.json" -s HF_TOKEN=secret-of-the-test \
     --no-skip-checkout -P ubuntu-24.04=-self-hosted "${locals[@]}" --env HF_ENDPOINT="$HF_ENDPOINT" --env HF_HOME="$work/home" --env HOME="$work/home" \
     --env GOCACHE="$GOCACHE" --env GOMODCACHE="$GOMODCACHE" --env GOFLAGS=-buildvcs=false --env ACT_TREES="$work" \
     --env ACT_ARTIFACTS="$work/artifacts" --env ACT_GITHUB="$work/github" --concurrent-jobs 2) >"$work/log" 2>&1
@@ -112,6 +111,7 @@ for model in me/one tester/two-DF11; do
   grep -qx "df11-manifest.json sha256:${manifest%% *}" "$work/github/attested.txt" || fail "the manifest of $model is not attested"
 done
 # The second is private, and nothing says that the repository is: its jobs leave nothing behind, and are not named after it.
+if curl -sf -o "$work/two.json" "$HF_ENDPOINT/api/models/tester/two-DF11"; then fail 'strangers see the private model'; fi
 jq -e .ok "$work/artifacts/me-one-part-1/result.json" >/dev/null || fail 'no result of the first model'
 jq -e .equal "$work/artifacts/me-one-verification/verification.json" >/dev/null || fail 'the first model was not verified'
 [ -z "$(find "$work/artifacts/" -path '*two*' -type f)" ] || fail "of a private model there is $(find "$work/artifacts/" -path '*two*' -type f)"

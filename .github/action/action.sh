@@ -126,24 +126,53 @@ escapes='
       else "extra-args: --" + .flag end) + "`") end;
 '
 
-# hidden: whether everybody can read what is said here, and not the model: it's private, or the Hub doesn't show it without a token.
+# everyone_reads: whether strangers can read log, summary, and artifacts.
+everyone_reads() {
+  case ${REPOSITORY_VISIBILITY-} in private | internal) return 1 ;; esac
+}
+
+# hidden: whether everybody can read what is said here, and not the model or its target: it's private, or the Hub doesn't show it
+# without a token. If the program can't find out who sees the target, the code is 2, and $dir/audience.json says why.
 hidden() {
   [ -x "$program" ] || stop "there is no program at $program" >&2
-  case ${REPOSITORY_VISIBILITY-} in private | internal) return 1 ;; esac
+  everyone_reads || return 1
   [ "${INPUT_PRIVATE-}" != true ] || return 0
   [ ! -e "${INPUT_SOURCE}" ] || [ "${INPUT_PRIVATE-}" = false ] || return 0 # a folder is private unless you say otherwise
   local repo
-  repo=$("$program" address --json -- "$INPUT_SOURCE" | jq -r '.repo // empty') || return 0 # by the program's own parser
-  ! curl --fail --silent --globoff --output /dev/null "${HF_ENDPOINT:-https://huggingface.co}/api/models/$repo" # without a token
+  if [ ! -e "${INPUT_SOURCE}" ]; then
+    repo=$("$program" address --json -- "$INPUT_SOURCE" | jq -r '.repo // empty') || return 0 # by the program's own parser
+    # without a token
+    curl --fail --silent --globoff --output /dev/null "${HF_ENDPOINT:-https://huggingface.co}/api/models/$repo" || return 0
+  fi
+  hidden_target
 }
 
-convert() {
-  local extra=() args=() code=0 line kind
+# hidden_target: whether strangers don't see the target that the program would publish to, by its own reading of all flags.
+hidden_target() {
+  local args=()
+  arguments audience
+  mkdir -p "$dir"
+  "$program" "${args[@]}" >"$dir/audience.json" 2>/dev/null || return 2
+  [ "$(jq .hidden "$dir/audience.json")" != false ]
+}
+
+# hidden_models FILE: a JSON array with hidden for each model of what status --json has printed. In doubt, it's true.
+hidden_models() {
+  local source private target said
+  [ "$(jq .schema_version "$1")" = 1 ] || stop 'status has not finished' >&2
+  jq -r '.models // [] | .[] | "\(.entry.source) \(.entry.private | if . == null then "-" else . end) \(.target // .entry["repo-id"] // "")"' "$1" |
+    while read -r source private target; do
+      said=0
+      INPUT_SOURCE=$source INPUT_PRIVATE=${private#-} INPUT_REPO_ID=$target hidden || said=$?
+      if [ "$said" = 1 ]; then echo false; else echo true; fi
+    done | jq -cs .
+}
+
+# arguments COMMAND: sets args for a command with the flags of convert.
+arguments() {
+  local extra=()
   read -r -d '' -a extra <<<"${INPUT_EXTRA_ARGS-}" || true
-  args=(convert ${extra[@]+"${extra[@]}"} --json --push) # what comes later wins: no extra flag changes what an input has set
-  while IFS= read -r line; do
-    [ -z "$line" ] || echo "::add-mask::$line"
-  done <<<"${HF_TOKEN-}"
+  args=("$1" ${extra[@]+"${extra[@]}"} --json --push) # what comes later wins: no extra flag changes what an input has set
   [ -z "${INPUT_REPO_ID-}" ] || args+=(--repo-id="$INPUT_REPO_ID")
   [ -z "${INPUT_MEMORY-}" ] || args+=(--memory="$INPUT_MEMORY")
   [ -z "${INPUT_DISK-}" ] || args+=(--disk="$INPUT_DISK")
@@ -155,24 +184,49 @@ convert() {
   '') ;;
   *) stop "private is $INPUT_PRIVATE: write true, false, or leave it empty" ;;
   esac
+  args+=(-- "$INPUT_SOURCE")
+}
+
+convert() {
+  local args=() code=0 asked='' line kind
+  while IFS= read -r line; do
+    [ -z "$line" ] || echo "::add-mask::$line"
+  done <<<"${HF_TOKEN-}"
+  arguments convert
   case ${INPUT_ATTEST-} in
   true | false | '') ;; # a later step of action.yml attests
   *) stop "attest is $INPUT_ATTEST: write true or false" ;;
   esac
-  args+=(-- "$INPUT_SOURCE")
 
   mkdir -p "$dir"
-  if hidden; then
+  hidden || code=$?
+  case $code in
+  0)
     hidden=true
-    echo '::notice title=df11-convert::Without a token the Hub does not show this model: it is private, or there is none. Everybody can read this page, so log, summary and artifact are empty'
+    echo '::notice title=df11-convert::Without a token the Hub does not show this model or its target: it is private, or there is none. Everybody can read this page, so log, summary and artifact are empty'
+    ;;
+  2) asked=$code ;;
+  esac
+  if [ -n "$asked" ]; then # the conversion would end there, too
+    jq '.command = "convert" | (.error.hint | strings) |= gsub("df11-convert audience"; "df11-convert convert")' "$dir/audience.json" \
+      >"$dir/result.json" || true
+    code=$(get .exit_code)
+    code=${code:-1}
+  else
+    code=0
+    run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
   fi
-  run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
   if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 1 ]; then # killed, for example by a lack of memory
     [ "$code" != 0 ] || code=1
     jq -n --argjson code "$code" '{schema_version: 1, command: "convert", ok: false, exit_code: $code,
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
   recheck || code=$?
+  # A target that this run has made may be private by the account's own setting.
+  if [ -z "$hidden$asked" ] && everyone_reads; then
+    hidden_target || asked=$?
+    [ "$asked" = 1 ] || hidden=true
+  fi
   changed=$(jq "$escapes"' if .ok then changed else empty end' "$dir/result.json")
   [ -z "$hidden" ] || conceal
   outputs
@@ -273,9 +327,22 @@ summary() {
 
 case ${1-} in
 download | build | convert) "$1" ;;
-hidden) if hidden; then echo true; else echo false; fi ;;
+hidden)
+  code=0
+  hidden || code=$?
+  case $code in
+  0) echo true ;;
+  1) echo false ;;
+  *)
+    mv "$dir/audience.json" "$dir/result.json"
+    annotate >&2
+    exit 1
+    ;;
+  esac
+  ;;
+hidden-models) hidden_models "$2" ;;
 *)
-  echo 'usage: action.sh download|build|convert|hidden' >&2
+  echo 'usage: action.sh download|build|convert|hidden|hidden-models FILE' >&2
   exit 2
   ;;
 esac

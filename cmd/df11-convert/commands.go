@@ -15,5 +15,5 @@ func addCommands(root *cobra.Command, u *ui) {
 	root.Args, root.RunE = convert.Args, convert.RunE
 	root.AddCommand(convert, planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u),
 		batchCommand(u), statusCommand(u), kernelCommand(u), weightsCommand(u),
-		demoCommand(u), addressCommand(u))
+		demoCommand(u), addressCommand(u), audienceCommand(u))
 }

@@ -26,19 +26,20 @@ import (
 )
 
 // listedModel is one entry of a list of models, always on the Hub: docs/models.schema.json. Flags
-// supply what it leaves out.
+// supply what it leaves out. status prints it, so that workflows need no YAML parser of their own,
+// which may read anchors, merges, and words such as "on" in another way.
 type listedModel struct {
-	Source    string
-	Revision  string
-	Component string
-	File      string
-	RepoID    string `yaml:"repo-id"`
-	Layout    string
-	Dict      string `yaml:"pattern-dict"`
-	Like      string
-	Private   *bool
-	License   string
-	Expect    string
+	Source    string `json:"source"`
+	Revision  string `json:"revision,omitempty"`
+	Component string `json:"component,omitempty"`
+	File      string `json:"file,omitempty"`
+	RepoID    string `yaml:"repo-id" json:"repo-id,omitempty"`
+	Layout    string `json:"layout,omitempty"`
+	Dict      string `yaml:"pattern-dict" json:"pattern-dict,omitempty"`
+	Like      string `json:"like,omitempty"`
+	Private   *bool  `json:"private,omitempty"`
+	License   string `json:"license,omitempty"`
+	Expect    string `json:"expect,omitempty"`
 
 	repo string // the whole name of the target; "" if it isn't known before a run
 }

@@ -43,6 +43,8 @@ type publication struct {
 	ResultBytes int64      `json:"result_bytes,omitempty"`
 	Published   *time.Time `json:"published,omitempty"` // the target's newest commit
 	Error       *failure   `json:"error,omitempty"`
+	// Entry is what the list says of the model. A batch doesn't print it.
+	Entry *listedModel `json:"entry,omitempty"`
 
 	err    error  // Error as a value
 	repo   string // Target, also if an error came before that was compared
@@ -131,6 +133,9 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 	shown := found
 	for _, m := range models[len(found):] {
 		shown = append(shown, publication{Source: m.spec(), State: stateUnknown, repo: m.repo})
+	}
+	for i := range shown {
+		shown[i].Entry = &models[i]
 	}
 	b, failed := billOf(found), 0
 	var todo []string
