@@ -127,9 +127,9 @@ func (d *DF11) checkOdd(ctx context.Context, err error) error {
 	readers := reader.NewFolder(append(d.paths(), odd...), nil, func(name string) []byte {
 		b, err := d.small(ctx, name, maxConfigBytes)
 		if err != nil {
-			return nil
+			return []byte{} // a .gitignore that can't be read excuses no odd file
 		}
-		return b
+		return append([]byte{}, b...)
 	}, odd)
 	for _, name := range odd {
 		switch makes := name == names.Config || name == names.Manifest || reader.IsLoaded(name) ||

@@ -122,7 +122,7 @@ func (s *source) folder(ctx context.Context, include []string) *reader.Folder {
 		if err != nil {
 			return nil // the plan says what's wrong with a config that it needs
 		}
-		return b
+		return append([]byte{}, b...) // not nil, even if it's empty
 	}, s.unusable)
 }
 

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -18,28 +19,30 @@ type Folder struct {
 	needed  map[string]bool // files that configs, code, and the card name
 	include []inclusion
 	ignore  map[string]globs // the patterns of each .gitignore, by its folder, "." for the root
+	unread  map[string]bool  // where the .gitignore can't be read or is too long, so it ignores everything
 	// files that can't be read, and that people but no programs read
 	unusable map[string]bool
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
-// that come along too. read returns a small file, or nil. unusable files can't be read, such as broken
+// that come along too. read returns a small file, or nil if it can't be read. unusable files can't be read, such as broken
 // links: those that only people read stay where they are.
 func NewFolder(paths, include []string, read func(name string) []byte, unusable []string) *Folder {
 	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
-		unusable: map[string]bool{}}
+		unread: map[string]bool{}, unusable: map[string]bool{}}
 	for _, p := range unusable {
 		f.unusable[p] = UseOf(p) == Ignores && p != names.Card
 	}
 	for _, pattern := range include {
-		f.include = append(f.include, inclusion{globs{newGlob(pattern)}, strings.Trim(pattern, "/")})
+		f.include = append(f.include, inclusion{globs{newGlob(pattern, mayMean)}, strings.Trim(pattern, "/")})
 	}
 	has := setOf(paths)
 	s := &search{f, has, read}
 	s.findParts()
 	for _, p := range paths {
 		if path.Base(p) == ".gitignore" {
-			f.ignore[path.Dir(p)] = parseIgnore(read(p))
+			g, whole := parseIgnore(read(p))
+			f.ignore[path.Dir(p)], f.unread[path.Dir(p)] = g, !whole
 		}
 		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && IsOpened(path.Base(p)) {
 			s.needModules(p)
@@ -115,15 +118,27 @@ func (f *Folder) Unmatched(include, paths []string) string {
 
 // isIgnored reports whether a .gitignore names a file or a folder above it.
 func (f *Folder) isIgnored(name string) bool {
-	if f.ignore["."].match(name) {
-		return true
-	}
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+	_, ignored := f.ignoredBy(name)
+	return ignored
+}
+
+// ignoredBy returns the folder of a .gitignore that names a file or a folder above it.
+func (f *Folder) ignoredBy(name string) (dir string, ignored bool) {
+	for dir = path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if f.ignore[dir].match(strings.TrimPrefix(name, dir+"/")) {
-			return true
+			return dir, true
 		}
 	}
-	return false
+	return dir, f.ignore["."].match(name)
+}
+
+// whyIgnored says which .gitignore keeps a file back, and why, if that can't be read.
+func (f *Folder) whyIgnored(name, otherwise string) string {
+	if dir, ignored := f.ignoredBy(name); ignored && f.unread[dir] {
+		return fmt.Sprintf("%s can't be read or is too long, so it counts as naming every file",
+			path.Join(dir, ".gitignore"))
+	}
+	return otherwise
 }
 
 // opened are the files that transformers, diffusers, and sentence-transformers open by their names,

@@ -181,14 +181,54 @@ func TestGlobs(t *testing.T) {
 		"":         {"a": false},
 	} {
 		for name, want := range names {
-			if got := parseIgnore([]byte("other\n" + pattern + "\n")).match(name); got != want {
+			g, whole := parseIgnore([]byte("other\n" + pattern + "\n"))
+			if got := g.match(name); got != want || !whole {
 				t.Errorf("%q matches %q: %v", pattern, name, got)
 			}
 		}
 	}
 	for name, want := range map[string]bool{"keep.json": false, "x.json": true, "d/keep.json": true, "deep/keep.json": false} {
-		if got := parseIgnore([]byte("*.json\r\n!keep.json  \n# x\n\nd/\n")).match(name); got != want {
+		g, _ := parseIgnore([]byte("*.json\r\n!keep.json  \n# x\n\nd/\n"))
+		if got := g.match(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestGlobsNeverWiden checks that no file that Git keeps back is published because a .gitignore is
+// read in another way: those of other editors and encodings, patterns that only Git knows (in doubt
+// they match), and files that can't be read or have no end.
+func TestGlobsNeverWiden(t *testing.T) {
+	for text, want := range map[string]string{ // what git check-ignore 2.39 says of x/a.json and é.json
+		"\ufeffa.json\n": "a", "\ufeff# x\n": "", "***/a.json": "a", "x/***/a.json": "a", "x/***": "a", "x**/a.json": "a",
+		"[^]b]*.json": "aé", "[]a].json": "a", "[\\a].json": "a", "[a-\\c].json": "a", "[z-a].json": "", "[a-z].json": "a",
+		"a[.].json": "", "x[+-9]a.json": "", "??.json": "é", "?.json": "a", "[é][é].json": "é",
+		"a.json\x00b\n": "a", "a.json\r\n": "a", `a.json\\\ `: "", "a.json   ": "a", `a.json\ `: "",
+		"*.json\n!A.json": "aé", "*.json\n![[:alpha:]].json": "aé", "*.json\n![\\a].json": "é", "*.json\n!y**/a.json": "aé",
+		"*.json\n!a.json":  "é",
+		"[[:lower:]].json": "aé", // in doubt
+	} {
+		g, whole := parseIgnore([]byte(text))
+		got := ""
+		for name, letter := range map[string]string{"x/a.json": "a", "é.json": "é"} {
+			if g.match(name) {
+				got += letter
+			}
+		}
+		if got != want && got != "éa" || got == "éa" && want != "aé" || !whole {
+			t.Errorf("%q ignores %q, want %q", text, got, want)
+		}
+	}
+	long := strings.Repeat("#\n", maxIgnoreBytes/2)
+	for text, want := range map[string]bool{long: true, long + "#": false, strings.Repeat("a\n", maxIgnore+1): false} {
+		if g, whole := parseIgnore([]byte(text)); whole != want || g.match("tokenizer.json") == want {
+			t.Errorf("%d bytes: %v", len(text), whole)
+		}
+	}
+	if g, whole := parseIgnore(nil); whole || !g.match("x/tokenizer.json") {
+		t.Error("a file that can't be read ignores nothing")
+	}
+	if g, _ := parseIgnore([]byte(strings.Repeat("*a", maxIgnoreBytes/2))); g.match(strings.Repeat("ab", 2000)) {
+		t.Error("it matches too much")
 	}
 }

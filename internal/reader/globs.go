@@ -1,94 +1,195 @@
 package reader
 
 import (
+	"cmp"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// A glob is a pattern of a .gitignore (https://git-scm.com/docs/gitignore). It ignores case, as some
-// file systems do, because it keeps files private.
+// A glob is a pattern of a .gitignore (https://git-scm.com/docs/gitignore), which matches bytes. It
+// ignores case, as some file systems do, because it keeps files private. An exception (!) doesn't.
 type glob struct {
-	*regexp.Regexp // matches a whole path
+	*regexp.Regexp // matches a whole path, as [latin1] spells it
 	not, folders   bool
 }
 
 // globs are patterns of which the last match counts.
 type globs []glob
 
-// maxIgnore bounds the patterns of a .gitignore. One with more ignores everything.
-const maxIgnore = 1_000
+// A .gitignore with more patterns or bytes ignores everything.
+const (
+	maxIgnore      = 1_000
+	maxIgnoreBytes = 64 << 10
+)
 
-// parseIgnore reads a .gitignore.
-func parseIgnore(text []byte) (g globs) {
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\r\n")
-		for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
-			line = line[:len(line)-1]
-		}
-		if line == "" || line[0] == '#' {
+// parseIgnore reads a .gitignore. A pattern in it that isn't surely understood matches all that it
+// may mean, so no file is published that Git keeps back. nil is a file that can't be read. It
+// ignores everything, and so does one that's too long; then whole is false.
+func parseIgnore(text []byte) (g globs, whole bool) {
+	all := globs{newGlob("*", mayMean)}
+	if text == nil || len(text) > maxIgnoreBytes {
+		return all, false
+	}
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		line, _, _ = strings.Cut(line, "\x00") // Git's strings end there
+		if line = trimBlanks(line); line == "" || line[0] == '#' {
 			continue
 		}
 		if len(g) == maxIgnore {
-			return globs{newGlob("*")}
+			return all, false
 		}
-		pattern, not := strings.CutPrefix(line, "!")
-		x := newGlob(pattern)
-		x.not = not
-		g = append(g, x)
+		if pattern, not := strings.CutPrefix(line, "!"); not {
+			x := newGlob(pattern, surelyMeans)
+			x.not = true
+			g = append(g, x)
+			continue
+		}
+		g = append(g, newGlob(line, mayMean))
 	}
-	return g
+	return g, true
 }
 
+// trimBlanks removes blanks at the end, except one after a backslash that isn't quoted itself.
+func trimBlanks(line string) string {
+	short := strings.TrimRight(line, " ")
+	slashes := len(short) - len(strings.TrimRight(short, `\`))
+	if short != line && slashes%2 == 1 {
+		return short + " "
+	}
+	return short
+}
+
+// A reading says what becomes of a pattern whose meaning isn't sure.
+type reading int
+
+const (
+	mayMean     reading = iota // it matches all that it may mean
+	surelyMeans                // it matches nothing
+)
+
 // newGlob compiles a pattern.
-func newGlob(pattern string) (g glob) {
+func newGlob(pattern string, as reading) (g glob) {
 	rest, folders := strings.CutSuffix(pattern, "/")
 	g.folders = folders
 	var b strings.Builder
-	b.WriteString("(?is)^")
+	b.WriteString("(?s")
+	if as == mayMean {
+		b.WriteByte('i')
+	}
+	b.WriteString(")^")
 	if !strings.Contains(rest, "/") {
 		b.WriteString("(?:.*/)?")
 	}
-	rest = strings.TrimPrefix(rest, "/")
-	for rest != "" {
-		var text string
-		text, rest = nextOf(rest)
+	rest = latin1(strings.TrimPrefix(rest, "/"))
+	for begins := true; rest != ""; {
+		text, after, sure := nextOf(rest, begins)
+		if !sure && as == surelyMeans {
+			return glob{Regexp: nothing}
+		}
+		begins = strings.HasSuffix(rest[:len(rest)-len(after)], "/")
 		b.WriteString(text)
+		rest = after
 	}
-	var err error
-	if g.Regexp, err = regexp.Compile(b.String() + "$"); err != nil { // a class such as [z-a]
-		g.Regexp = regexp.MustCompile("(?i)^" + regexp.QuoteMeta(pattern) + "$")
-	}
+	g.Regexp = regexp.MustCompile(b.String() + "$")
 	return g
 }
 
-// nextOf returns the expression of a pattern's first part, and the rest.
-func nextOf(pattern string) (text, rest string) {
-	for special, text := range map[string]string{"**/": "(?:.*/)?", "/**/": "/(?:.*/)?"} {
-		if rest, ok := strings.CutPrefix(pattern, special); ok {
-			return text, rest
+// nothing matches no path.
+var nothing = regexp.MustCompile(`[^\x{0}-\x{10ffff}]`)
+
+// latin1 spells every byte of a text as one rune, because Git's "?" and classes match single bytes.
+func latin1(text string) string {
+	runes := make([]rune, len(text))
+	for i := range runes {
+		runes[i] = rune(text[i])
+	}
+	return string(runes)
+}
+
+// stars matches stars that cross folders.
+var stars = regexp.MustCompile(`^(/?)\*\*+(/|\\/|$)`)
+
+// nextOf returns the expression of a pattern's first part, and the rest. begins says that the pattern
+// or a folder's name begins there. Unless its meaning is sure, the expression matches all that it may
+// mean.
+func nextOf(pattern string, begins bool) (text, rest string, sure bool) {
+	if m := stars.FindStringSubmatch(pattern); m != nil {
+		rest = pattern[len(m[0]):]
+		switch {
+		case m[2] != "": // "**/" or "/**/". After another byte than "/", Git has them cross folders sometimes
+			return m[1] + "(?:.*/)?", rest, begins || m[1] != ""
+		case m[1] != "": // "/**" at the end
+			return "/.*", rest, true
 		}
 	}
 	switch c := pattern[0]; {
-	case pattern == "/**":
-		return "/.*", ""
 	case c == '*':
-		return "[^/]*", strings.TrimLeft(pattern, "*")
+		return "[^/]*", strings.TrimLeft(pattern, "*"), true
 	case c == '?':
-		return "[^/]", pattern[1:]
+		return "[^/]", pattern[1:], true
 	case c == '[':
-		if end := strings.IndexByte(pattern[min(2, len(pattern)):], ']'); end >= 0 {
-			class := pattern[1 : end+2]
-			if class[0] == '!' {
-				class = "^" + class[1:]
-			}
-			return "[" + strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(class) + "]", pattern[end+3:]
+		text, rest, ended := class(pattern[1:])
+		switch {
+		case ended:
+			return text, rest, true
+		case rest != "": // such as [[:alpha:]]
+			return ".*", "", false
 		}
+		return `\[`, pattern[1:], false
 	case c == '\\' && len(pattern) > 1:
-		return regexp.QuoteMeta(pattern[1:2]), pattern[2:]
+		pattern = pattern[1:]
 	}
-	return regexp.QuoteMeta(pattern[:1]), pattern[1:]
+	_, size := utf8.DecodeRuneInString(pattern)
+	return regexp.QuoteMeta(pattern[:size]), pattern[size:], true
+}
+
+// class returns the expression of a class that begins after "[", as Git reads it, and what follows
+// it. It matches no "/". If the class has no end, the rest is "". If it has a name in it, the rest is
+// what begins there.
+func class(pattern string) (text, rest string, ended bool) {
+	runes := []rune(pattern)
+	i, not := 0, len(runes) > 0 && strings.ContainsRune("!^", runes[0])
+	if not {
+		i++
+	}
+	var b strings.Builder
+	add := func(low, high rune) {
+		for ; low <= high; low++ {
+			if low != '/' {
+				fmt.Fprintf(&b, `\x{%x}`, low)
+			}
+		}
+	}
+	var before rune // the byte that a range may begin with
+	for first := true; i < len(runes); i, first = i+1, false {
+		c := runes[i]
+		switch {
+		case c == ']' && !first:
+			if not {
+				return "[^/" + b.String() + "]", string(runes[i+1:]), true
+			}
+			return "[" + cmp.Or(b.String(), `^\x{0}-\x{10ffff}`) + "]", string(runes[i+1:]), true
+		case c == '[' && i+1 < len(runes) && runes[i+1] == ':':
+			return "", string(runes[i:]), false
+		case c == '-' && before != 0 && i+1 < len(runes) && runes[i+1] != ']':
+			if i++; runes[i] == '\\' && i+1 < len(runes) {
+				i++
+			}
+			add(before, runes[i])
+			before = 0
+			continue
+		case c == '\\' && i+1 < len(runes):
+			i++
+		}
+		before = runes[i]
+		add(before, before)
+	}
+	return "", "", false
 }
 
 // match reports whether the patterns name a file or a folder above it. Nothing below a named folder
@@ -96,7 +197,7 @@ func nextOf(pattern string) (text, rest string) {
 func (g globs) match(name string) bool {
 	var above []string // the file, and the folders above it
 	for p := name; p != "."; p = path.Dir(p) {
-		above = append(above, p)
+		above = append(above, latin1(p))
 	}
 	for i, p := range slices.Backward(above) {
 		for _, x := range slices.Backward(g) {

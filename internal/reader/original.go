@@ -89,9 +89,9 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 		!strings.Contains(name, "/") && (name == names.Config || IsAdapter(name)):
 		return f, why
 	case f == Part && o.PartOf(name) != "" && isFound(name):
-		return Lost, "a .gitignore names these weights of " + o.PartOf(name)
+		return Lost, o.Folder.whyIgnored(name, "a .gitignore names these weights of "+o.PartOf(name))
 	case f == Copied && o.Folder.withholds(name):
-		return Withheld, "named by a .gitignore, though readers open such files"
+		return Withheld, o.Folder.whyIgnored(name, "named by a .gitignore, though readers open such files")
 	}
 	return Stays, ""
 }
