@@ -61,7 +61,7 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 		return nil, err
 	}
 	opt.Progress.SetPhase("decode")
-	out, err := back.OpenFolder(ctx, opt.OutDir, files, opt.DF11.Perm(), opt.Force)
+	out, err := back.OpenFolder(ctx, opt.OutDir, files, opt.DF11.Perm(opt.OutDir), opt.Force)
 	if err != nil {
 		return nil, err
 	}

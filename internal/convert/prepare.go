@@ -48,7 +48,7 @@ func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
 	run.Memory, run.Branch = s.Memory.Budget, s.Push.Branch()
-	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
+	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm(root)); err != nil {
 		return nil, err
 	}
 	if s.folder.Unlocked() {

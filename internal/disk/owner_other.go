@@ -10,6 +10,12 @@ func whose(fs.FileInfo) string { return "" }
 // isShared is always false here.
 func isShared(fs.FileInfo) bool { return false }
 
+// Group always returns 0 here.
+func Group(fs.FileInfo) int { return 0 }
+
+// GroupIn always returns 0 here.
+func GroupIn(fs.FileInfo) int { return 0 }
+
 // inode always returns 0 here.
 func inode(fs.FileInfo) uint64 { return 0 }
 

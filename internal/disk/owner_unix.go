@@ -5,6 +5,7 @@ package disk
 import (
 	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -41,6 +42,23 @@ func withoutOthers(info fs.FileInfo) string {
 		return ""
 	}
 	return "go-w"
+}
+
+// Group returns the number of a file's group.
+func Group(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Gid)
+	}
+	return -1
+}
+
+// GroupIn returns the number of the group that new files in a folder get: the folder's own where it
+// or the system says so, else the user's.
+func GroupIn(folder fs.FileInfo) int {
+	if folder.Mode()&fs.ModeSetgid != 0 || runtime.GOOS != "linux" {
+		return Group(folder)
+	}
+	return os.Getegid()
 }
 
 // inode returns the number that the system gives a file.

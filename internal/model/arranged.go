@@ -28,7 +28,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	}
 	one := &Model{ID: m.ID, Name: m.Name, Local: m.Local, Folder: folder, From: m, Arrangement: list,
 		Commit: m.Commit, Endpoint: m.Endpoint, Origin: m.Origin,
-		Decoded: m.Decoded, perm: m.Perm()}
+		Decoded: m.Decoded, readers: new(m.access())}
 	store := &made{newLocal(""), map[string]*io.SectionReader{}, map[string][]byte{}, nil, func() error {
 		var err error
 		for i := range m.Listing.Weights {

@@ -195,7 +195,7 @@ func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.Sect
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(d.Name), ".safetensors"), "-DF11")
 	f.memory = opt.Memory
 	src, m := &source{files: f}, &Model{ID: name, Name: name, Local: true, Folder: folder,
-		Decoded: d.folder != "" && !d.IsFile(), perm: d.Perm()}
+		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access())}
 	return src, m, src.describe(ctx, m, opt)
 }
 

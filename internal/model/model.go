@@ -5,7 +5,6 @@ package model
 import (
 	"context"
 	"io"
-	"io/fs"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -71,7 +70,7 @@ type Model struct {
 	PipelineTag string   // comes from the Hub
 	history     *history // of the repo; nil for a local source
 	card        []byte
-	perm        fs.FileMode // of the files that these are made from; 0: of these themselves
+	readers     *access // of the files that these are made from; nil: of these themselves
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
