@@ -89,6 +89,10 @@ func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error 
 		return err
 	}
 	for _, found := range s.found() {
+		if given := found.Given(); len(given) > 0 {
+			s.Log.Warn("--force overwrites these files in " + found.Where +
+				", which no run wrote for this result: " + strings.Join(given, ", "))
+		}
 		if gone := run.Removes(found); len(gone) > 0 && s.Part.Whole() {
 			s.Log.Warn("this update will remove these files of the earlier result from " +
 				found.Where + ": " + strings.Join(gone, ", "))

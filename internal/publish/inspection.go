@@ -55,6 +55,17 @@ func (in *Inspection) Ours() (files []names.File) {
 	return files
 }
 
+// Given lists the files that Force lets a run overwrite although they aren't ours.
+func (in *Inspection) Given() (paths []string) {
+	for name, f := range in.Files {
+		if f.Standing == Given {
+			paths = append(paths, name)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
 // isOf reports whether the manifest is of this plan and this commit.
 func (in *Inspection) isOf(commit string) bool {
 	return in.ByPlan && in.Manifest.Source.Commit == commit
