@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +106,64 @@ func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// readTwice is a source whose weights have another bit wherever they are read again, while unequal
+// returns true: as a program leaves them that has mapped the file, which changes no time.
+type readTwice struct {
+	model.Source
+	unequal func() bool
+}
+
+func (s readTwice) Local(file int) io.ReaderAt {
+	return otherBit{s.Source.Local(file), s.unequal}
+}
+
+type otherBit struct {
+	io.ReaderAt
+	unequal func() bool
+}
+
+func (r otherBit) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(p, off)
+	const at = 4000 // in the weights
+	if i := at - off; i >= 0 && i < int64(n) && r.unequal() {
+		p[i] ^= 1
+	}
+	return n, err
+}
+
+// TestTwoReadingsAgree checks that the bytes that were converted and compared are those that were
+// hashed: if they aren't, what was made goes, and the file is converted again.
+func TestTwoReadingsAgree(t *testing.T) {
+	t.Parallel()
+	for name, always := range map[string]bool{"for a while": false, "always": true} {
+		dir, out := writeModel(t, small()), filepath.Join(t.TempDir(), "out")
+		var mended atomic.Bool
+		_, err := convertLocal(t, dir, out, plan.Options{}, func(o *convert.Options) {
+			o.Source = readTwice{o.Source, func() bool { return always || !mended.Load() }}
+			o.Log = slog.New(logHook(func(r slog.Record) {
+				if strings.HasPrefix(r.Message, "source file was written to") {
+					mended.Store(true)
+				}
+			}))
+		})
+		if !always {
+			shared.Must(t, err)
+			if _, err := verifyLocal(t, out, dir, convert.LevelProof); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if changed, ok := errors.AsType[*model.ChangedError](err); !ok || !changed.Read {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err = convertLocal(t, dir, out, plan.Options{}, nil)
+		shared.Must(t, err)
+		if _, err := verifyLocal(t, out, dir, convert.LevelProof); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -82,6 +82,9 @@ func (a *attempts) after(ctx context.Context, err error) error {
 		}
 		t := try{r, subject}
 		if a.tries[t]++; a.tries[t] > r.again {
+			if r.wrong {
+				err = errors.Join(err, r.undo(ctx, a, subject))
+			}
 			if r.last != "" {
 				return fmt.Errorf("%w; %s", err, strings.ReplaceAll(r.last, "{file}", subject))
 			}
@@ -98,6 +101,8 @@ type remedy struct {
 	again int    // how many more attempts a subject gets
 	says  string // what goes on
 	last  string // what the error adds after the last of them, with {file}; may be ""
+	// wrong means that what was made can't stay, even after the last attempt
+	wrong bool
 	// closed means that it also helps if the targets can't be opened
 	closed bool
 	// finds returns the subject of a failure: a file, or the repo; "" if it has another cause
@@ -145,6 +150,18 @@ var remedies = []*remedy{
 		last:  fmt.Sprintf("{file} was read %d times and came with other bytes each time", sourceReads),
 		finds: func(ctx context.Context, a *attempts, err error) (string, error) {
 			return a.open.misread(ctx, err)
+		},
+		undo: readAgain,
+	},
+	{ // by a program that has mapped it, so its time stays
+		again: sourceReads - 1,
+		says:  "source file was written to: converting it again",
+		wrong: true,
+		finds: func(_ context.Context, _ *attempts, err error) (string, error) {
+			if e, ok := errors.AsType[*model.ChangedError](err); ok && e.Read {
+				return e.File, nil
+			}
+			return "", nil
 		},
 		undo: readAgain,
 	},

@@ -39,7 +39,12 @@ func (m *maker) compare(ctx context.Context, d *draft) (compared, error) {
 
 // equal compares a file with its source, then reads the file's header back.
 func (m *maker) equal(ctx context.Context, d *draft) (err error) {
-	if d.verified, err = m.comparer.Output(ctx, d.task.Output, d, d.task.Spool); err != nil {
+	source := m.fetcher.Compared(d.task)
+	d.verified, err = m.comparer.Output(ctx, d.task.Output, d, source, d.task.Spool)
+	if err == nil {
+		err = source.Unchanged()
+	}
+	if err != nil {
 		return err
 	}
 	return checkHeader(m.Log, d.task.Output, d.file, d.header)

@@ -60,7 +60,11 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 	complete := fetched(gctx, g, fetcher)
 	g.Go(func() error {
 		for t := range complete {
-			more, err := comparer.Output(gctx, t.Output, c.Stored, t.Spool)
+			source := fetcher.Compared(t)
+			more, err := comparer.Output(gctx, t.Output, c.Stored, source, t.Spool)
+			if err == nil {
+				err = source.Unchanged()
+			}
 			if err := errors.Join(err, t.Spool.Release()); err != nil {
 				return err
 			}

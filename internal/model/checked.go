@@ -81,7 +81,7 @@ func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, er
 // CheckCompared returns a ChangedError if a file had another SHA-256 when it was compared.
 func (m *Model) CheckCompared(file, sum string) error {
 	if h, ok := m.compared[file]; ok && h.SHA256 != sum {
-		return &ChangedError{file}
+		return &ChangedError{File: file}
 	}
 	return nil
 }

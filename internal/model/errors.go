@@ -63,8 +63,11 @@ func NewReadError(f plan.File, err error, at int64) *ReadError {
 }
 
 // A ChangedError means that someone wrote to a source file while it was read, so two reads may
-// differ.
-type ChangedError struct{ File string }
+// differ. Read means that two did, although the file's size and time are as they were.
+type ChangedError struct {
+	File string
+	Read bool
+}
 
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("source file %s was written to while it was converted", e.File)

@@ -187,7 +187,7 @@ func (l *local) unchanged(path string) error {
 		return err
 	}
 	if now.Size() != f.then.Size() || !now.ModTime().Equal(f.then.ModTime()) {
-		return &ChangedError{path}
+		return &ChangedError{File: path}
 	}
 	return nil
 }

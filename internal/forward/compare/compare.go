@@ -51,14 +51,15 @@ type Comparer struct {
 // Output compares everything that is stored of an output with its source, in the order of its
 // spool: all 16 bits of every weight of its units, every byte of its copied tensors, and its
 // aliases with the tensors they equal, as the source has them: that what is stored of those decodes
-// to the same bits is compared before. It ends at the first difference, with a
+// to the same bits is compared before. It reads every byte of the source once. Another reader of the
+// same bytes, again, serves what needs them a second time: the GPU, and tensors with aliases. It ends at the first difference, with a
 // *verify.MismatchError, *TensorError, or *spans.AliasError. If there is nothing to compare, the error is
 // a *verify.StructureError or *model.InvalidError. It returns what each decoder verified.
 func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
-	source io.ReaderAt) ([]metadata.Verification, error) {
+	source, again io.ReaderAt) ([]metadata.Verification, error) {
 	gpu := metadata.Verification{Method: metadata.MethodGPU}
 	for _, u := range o.Units {
-		second, err := c.unit(ctx, u, stored, source)
+		second, err := c.unit(ctx, u, stored, source, again)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
 		}
 	}
 	for _, a := range o.Aliases {
-		if err := alias(ctx, a, source); err != nil {
+		if err := alias(ctx, a, source, again); err != nil {
 			return nil, err
 		}
 	}
@@ -147,13 +148,13 @@ func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored,
 }
 
 // alias compares an alias with the tensor it must equal. Both are in the spool.
-func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {
+func alias(ctx context.Context, a spans.Alias, source, again io.ReaderAt) error {
 	n, of := a.SpoolBytes(), a.Of.SpoolBytes()
 	if n != of {
 		return &spans.AliasError{Name: a.Name, Of: a.Of.Name, Byte: min(n, of)}
 	}
 	at, err := streams.FirstDifference(ctx, io.NewSectionReader(source, a.At, n),
-		io.NewSectionReader(source, a.Of.At, n), n)
+		io.NewSectionReader(again, a.Of.At, n), n)
 	if err != nil {
 		return fmt.Errorf("compare %s with %s: %w", a.Name, a.Of.Name, err)
 	}

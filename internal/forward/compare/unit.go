@@ -24,7 +24,7 @@ type GPU interface {
 // unit compares a unit: its decoded weights, or its stored weights if it stays in BF16. It reports
 // whether a GPU has compared it, too.
 func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
-	source io.ReaderAt) (gpu bool, err error) {
+	source, again io.ReaderAt) (gpu bool, err error) {
 	if !stored.Coded(u.Path) {
 		for t := range u.Tensors() {
 			if err := c.tensor(ctx, t, stored, source); err != nil {
@@ -34,11 +34,12 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
 		return false, nil
 	}
 	weights := io.NewSectionReader(source, u.At, u.NBytes())
+	second := io.NewSectionReader(again, u.At, u.NBytes())
 	arrays := verify.ArraysAt(func(name string) *io.SectionReader {
 		return section(stored, u.Path+"."+name)
 	})
 	if c.GPU == nil || c.NearDir == nil {
-		return c.weights(ctx, u, arrays, weights)
+		return c.weights(ctx, u, arrays, weights, second)
 	}
 	near, err := spool.NewTemp(c.NearDir)
 	if err != nil {
@@ -48,7 +49,7 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
 	if arrays, err = copyArrays(ctx, near, u.Path, stored); err != nil {
 		return false, fmt.Errorf("fetch module %s: %w", u.Path, err)
 	}
-	return c.weights(ctx, u, arrays, weights)
+	return c.weights(ctx, u, arrays, weights, second)
 }
 
 // section returns the bytes of a stored tensor. For a missing tensor it returns an empty section,
@@ -80,7 +81,7 @@ func copyArrays(ctx context.Context, to *spool.Spool, unitPath string,
 // 16 bits of every weight with src. Both work at the same time, so what one has read is still in
 // the system's cache for the other. The CPU always checks.
 func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays,
-	src io.ReaderAt) (gpu bool, err error) {
+	src, again io.ReaderAt) (gpu bool, err error) {
 	done := c.Progress.Timed(progress.Verify)
 	opened, err := verify.Open(a, u.Sizes())
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays,
 	if c.GPU == nil {
 		err = opened.Compare(ctx, src, opt)
 	} else {
-		gpu, err = c.both(ctx, opened, src, opt)
+		gpu, err = c.both(ctx, opened, src, again, opt)
 	}
 	if err != nil {
 		return false, err
@@ -102,12 +103,12 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays,
 }
 
 // both compares on the CPU and on the GPU.
-func (c *Comparer) both(ctx context.Context, u *verify.Unit, src io.ReaderAt,
+func (c *Comparer) both(ctx context.Context, u *verify.Unit, src, again io.ReaderAt,
 	opt verify.CompareOptions) (gpu bool, err error) {
 	gctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	second := make(chan error, 1)
-	go func() { second <- c.GPU.Compare(gctx, u, src, opt) }()
+	go func() { second <- c.GPU.Compare(gctx, u, again, opt) }()
 	first := u.Compare(ctx, src, opt)
 	if first != nil {
 		cancel(first) // the GPU can't add anything

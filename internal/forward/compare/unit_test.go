@@ -69,7 +69,7 @@ func TestComparerDoesBothAtOnce(t *testing.T) {
 	begun := make(chan struct{})
 	c := comparer(gpuFunc(func(context.Context) error { close(begun); return nil }))
 	waiting := waitingReader{bytes.NewReader(source), begun}
-	if gpu, err := c.weights(t.Context(), u, arrays, waiting); err != nil || !gpu {
+	if gpu, err := c.weights(t.Context(), u, arrays, waiting, bytes.NewReader(source)); err != nil || !gpu {
 		t.Errorf("%v, %v", gpu, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestComparerSaysWhoDisagrees(t *testing.T) {
 		u, arrays, source := goldenUnit(t)
 		source[3] ^= c.flip
 		both, m := comparer(c.gpu), (*verify.MismatchError)(nil)
-		ok, err := both.weights(t.Context(), u, arrays, bytes.NewReader(source))
+		ok, err := both.weights(t.Context(), u, arrays, bytes.NewReader(source), bytes.NewReader(source))
 		if ok || !errors.As(err, &m) || m.Elem != c.elem || strings.Contains(err.Error(), "the CPU decodes the same bytes correctly") != c.onlyGPU {
 			t.Errorf("%v, %v", ok, err)
 		}

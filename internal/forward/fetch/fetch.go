@@ -41,6 +41,7 @@ type Fetcher struct {
 	files    []*sourceFile
 	complete chan<- *Task
 	ahead    ahead
+	readings readings
 }
 
 // Run reads what unfinished tasks still need, and sends each task as soon as it's complete.
@@ -168,8 +169,11 @@ func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 
 // whole reads all of a file in order, and records its hash if the hash is right.
 func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
-	use func(context.Context, block) error) error {
+	use use) error {
 	h := sha256.New()
+	if f.Model.Local {
+		use = f.noted(file, use)
+	}
 	if err := f.pass(ctx, stretch{file, h, 0, file.Size}, use); err != nil {
 		return err
 	}
@@ -183,6 +187,9 @@ func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
 	f.Ledger.AddFile(ledger.File{Path: file.Path, Integrity: metadata.Streamed, SHA256: sum})
 	return nil
 }
+
+// use does something with the blocks of a pass, in order.
+type use func(context.Context, block) error
 
 // nothing does nothing with blocks that are only hashed.
 func nothing(context.Context, block) error { return nil }
@@ -216,7 +223,7 @@ func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 // pass reads a stretch, hashes it, and calls use for every block, all at the same time. No pass is
 // faster than one core hashes, but the other steps need not make it slower.
 func (f *Fetcher) pass(ctx context.Context, x stretch,
-	use func(context.Context, block) error) error {
+	use use) error {
 	// the source uses this ctx, too, so a scatterer that fails ends a read that waits
 	g, ctx := errgroup.WithContext(ctx)
 	r, err := f.stream(ctx, x)
