@@ -36,8 +36,8 @@ var (
 		"its kind")
 	Conflict = rowOr("Conflict", "choose another target with -o or --repo-id (a work folder with "+
 		"--work-dir), or add --force to write there anyway", ListConflict)
-	Retrained = row("Retrained", "add --force, if that's an earlier state of this model: it replaces that; "+
-		"else choose another target with -o or --repo-id")
+	Retrained = rowOr("Retrained", "add --force, if that's an earlier state of this model: it replaces "+
+		"that; else choose another target with -o or --repo-id", ListConflict)
 	Edited = rowOr("Edited", "make the change in a copy of the source and convert that with --original, which "+
 		"keeps it; or undo it with --force; or choose another target with -o or --repo-id", ListConflict)
 	Stays = rowOr("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
