@@ -22,7 +22,7 @@ echo "== the commands that hints name"
 start_hub hints -model org/tiny
 export HF_TOKEN=hf_hints
 hf() { HF_HOME="$work/home" HF_HUB_DISABLE_XET=1 "$client/bin/hf" "$@"; }
-ours() { "$DF11_CONVERT" org/tiny --push --private --work-dir "$work/hints-work" "$@"; }
+ours() { "$DF11_CONVERT" org/tiny --push --private --work-dir "$work/hints-work"; }
 converter
 hf repos create tester/tiny-DF11
 if ours 2>"$work/public.txt"; then fail 'a public target took what --private asks for'; fi

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -141,8 +140,9 @@ func (c *Checker) Fits() error {
 // were copied.
 func (c *Checker) CountTensors() {
 	for _, name := range c.DF11.Tensors() {
-		array := encoder.IsArrayName(catalog.Leaf(name))
-		if !array || !c.DF11.Coded(strings.TrimSuffix(name, "."+catalog.Leaf(name))) {
+		leaf := catalog.Leaf(name)
+		unit := strings.TrimSuffix(name, "."+leaf)
+		if !slices.Contains(verify.ArrayNames(), leaf) || !c.DF11.Coded(unit) {
 			c.Tensors++
 		}
 	}

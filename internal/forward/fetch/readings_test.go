@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"errors"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
@@ -28,7 +29,7 @@ func TestPiecesInAnyOrder(t *testing.T) {
 				if i+1 < len(cuts) {
 					end = cuts[i+1]
 				}
-				if _, err := p.ReadAt(make([]byte, end-cuts[i]), int64(cuts[i])); err != nil && err != io.EOF {
+				if _, err := p.ReadAt(make([]byte, end-cuts[i]), int64(cuts[i])); err != nil && !errors.Is(err, io.EOF) {
 					t.Fatal(err)
 				}
 			}
