@@ -131,7 +131,8 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 }
 
 // info describes a commit by the cache: its list of files or, without one, its snapshot, which knows
-// only the files that were downloaded. Absent are those that it lacks.
+// only the files that were downloaded. Absent are those that it lacks. Weights need a hash, of the
+// list or of a link: a copy that nothing can be compared with isn't known to be the repo's.
 func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)
@@ -158,6 +159,10 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 		return nil, s.t.Errorf(op, wire.ErrOffline, "%v", err)
 	}
 	for _, f := range info.Files {
+		if f.Hash() == "" && strings.HasSuffix(f.Path, ".safetensors") {
+			return nil, s.t.Errorf(op, wire.ErrOffline, "nothing in the cache says which bytes %s has at "+
+				"commit %s; you can convert the folder %s as a model of yours", f.Path, commit, root)
+		}
 		if _, ok := s.find(f.Ref(repo, commit)); !ok {
 			info.Absent = append(info.Absent, f.Path)
 		}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,6 +160,30 @@ func TestCacheFindsCopiesByTheirHash(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCachedWeightsNeedAHash checks that an offline run takes weights for a repo's only if the cache
+// says which hash they have there. A plain file in a snapshot may be anything.
+func TestCachedWeightsNeedAHash(t *testing.T) {
+	for _, listed := range []bool{false, true} {
+		const weights = "0123456789"
+		dir, folder := cacheRepo(t, map[string]string{"config.json": "{}", "m.safetensors": weights})
+		etag := world.Sum([]byte(weights))
+		link := filepath.Join(folder, "snapshots", testCommit, "m.safetensors")
+		must(t, os.Rename(filepath.Join(folder, "blobs", etag), link))
+		if listed {
+			world.Write(t, filepath.Join(folder, "trees", testCommit+".json"), fmt.Appendf(nil,
+				`{"format_version": 1, "files": {"m.safetensors": {"size": 130, "blob_id": %q, "lfs_sha256": %q, "lfs_size": 10}}}`,
+				strings.Repeat("a", 40), etag))
+		}
+		c, _ := cachedClient(t, dir)
+		_, err := c.Info(t.Context(), "a/b", "")
+		if listed {
+			must(t, err)
+		} else if !errors.Is(err, wire.ErrOffline) || !strings.Contains(err.Error(), "m.safetensors") {
+			t.Error(err)
+		}
 	}
 }
 
