@@ -127,12 +127,15 @@ func readList(file string) ([]listedModel, error) {
 	if file == "-" {
 		read = func(_ string, limit int64) ([]byte, error) { return disk.ReadAll(os.Stdin, limit) }
 	}
+	st, _ := os.Stat(file)
+	if st != nil && st.IsDir() {
+		return nil, hint.On(usagef("%s is a folder, not a list of models", file), hint.ListForm)
+	}
 	b, err := read(file, maxList)
 	if err != nil {
 		return nil, err
 	}
 	models, err := parseList(b)
-	st, _ := os.Stat(file)
 	isFile := st != nil && st.Mode().IsRegular() // or a pipe, next to which there's nothing
 	for i := range models {
 		if wrong := models[i].check(); wrong != nil && err == nil {
