@@ -128,11 +128,11 @@ func readList(file string) ([]listedModel, error) {
 		read = func(_ string, limit int64) ([]byte, error) { return disk.ReadAll(os.Stdin, limit) }
 	}
 	st, _ := os.Stat(file)
-	if st != nil && st.IsDir() {
-		return nil, hint.On(usagef("%s is a folder, not a list of models", file), hint.ListForm)
-	}
 	b, err := read(file, maxList)
-	if err != nil {
+	switch {
+	case err != nil && st != nil && st.IsDir():
+		return nil, hint.On(err, hint.ListForm)
+	case err != nil:
 		return nil, err
 	}
 	models, err := parseList(b)

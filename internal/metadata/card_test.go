@@ -169,6 +169,20 @@ func TestResultsOfF32(t *testing.T) {
 	}
 }
 
+// TestNameless checks that the card of a model whose class nothing says shows no code that builds it.
+func TestNameless(t *testing.T) {
+	for config, nameless := range map[string]bool{"": true, "{}": true, `{"architectures": ["X"]}`: false} {
+		in := localCard(t)
+		in.Config = []byte(config)
+		card, err := metadata.Card(in)
+		must(t, err)
+		if bytes.Contains(card, []byte("df11.fill(")) != nameless || bytes.Contains(card, []byte("df11.load(")) == nameless ||
+			bytes.Contains(card, []byte("DFloat11Model.from_pretrained")) == nameless {
+			t.Errorf("%q:\n%s", config, card)
+		}
+	}
+}
+
 // TestEveryOriginIsSaid checks that cards say in words where the dict of each entry of the catalog
 // comes from.
 func TestEveryOriginIsSaid(t *testing.T) {

@@ -314,7 +314,13 @@ func (in CardInput) verdict(name string) plan.Verdict {
 
 // HasOfficial reports whether the official loader may load the model.
 func (in CardInput) HasOfficial() bool {
-	return in.Usage() != "df11" && in.verdict(plan.OfficialReader) != plan.Refuses
+	return in.Usage() != "df11" && !in.Nameless() && in.verdict(plan.OfficialReader) != plan.Refuses
+}
+
+// Nameless reports whether nothing says which class the model is, so only its user can build it.
+func (in CardInput) Nameless() bool {
+	config, err := catalog.ReadConfig(names.Config, in.Config)
+	return in.Usage() == "class" && (err != nil || config.Class() == "")
 }
 
 // LoadsInPython returns the readers in which a model of the class was loaded and run.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -23,8 +22,10 @@ func judge(o *output, t precedent, tiny Verdict, condition string) (Verdict, str
 	case extraLayer(o) != "":
 		return Refuses, extraLayer(o)
 	case t.Tried == nil:
-		return untested("no model of class " + cmp.Or(o.from.cfg.Class(), "unknown") +
-			" with these modules was tried there")
+		if o.from.cfg.Class() == "" {
+			return untested("nothing says which class the model is")
+		}
+		return untested("no model of class " + o.from.cfg.Class() + " with these modules was tried there")
 	case !o.isOwnDict():
 		return untested("the pattern dict isn't the catalog's")
 	case tiny == Refuses:

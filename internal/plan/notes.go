@@ -48,6 +48,10 @@ func noteOutput(o *output, readers []Reader, notes *Notes) {
 		notes.warn("%s says that the weights are quantized (%s), but none is: remove that member",
 			o.from.survey.Config, key)
 	}
+	if cfg.Class() == "" && o.model.layout.Family() == catalog.Transformers {
+		notes.warn("nothing says which class the model is, so no loader builds it by itself: put its " +
+			"config.json next to the weights")
+	}
 	if foreign := o.model.names.foreign; foreign != "" {
 		notes.warn("the tensor names aren't the module paths of %s, which the config states: that class "+
 			"can't load the output", foreign)

@@ -129,7 +129,7 @@ func officialLoader(o *output, t precedent) catalog.Loader {
 func condition(loader catalog.Loader) string {
 	var parts []string
 	if loader.Via == catalog.ViaClass {
-		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(loader.Class, "unknown"))
+		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(loader.Class, "X, the model's"))
 	}
 	if loader.Transformers != "" {
 		parts = append(parts, "transformers "+loader.Transformers)
