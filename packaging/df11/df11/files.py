@@ -77,7 +77,7 @@ class Stored(NamedTuple):
     shape: tuple[int, ...]
 
     def read(self) -> torch.Tensor:
-        with safe_open(self.file, "pt") as f:
+        with torch.device("cpu"), safe_open(self.file, "pt") as f:  # whatever the default is
             return f.get_tensor(self.name)
 
 
@@ -96,12 +96,12 @@ class Unit(NamedTuple):
 
     def read(self) -> dict[str, torch.Tensor]:
         """Reads the arrays and checks what a decoder relies on."""
-        with safe_open(self.file, "pt") as f:
+        with torch.device("cpu"), safe_open(self.file, "pt") as f:
             arrays = {name: f.get_tensor(stored.name) for name, stored in self.arrays.items()}
         positions = arrays["output_positions"].view(torch.int32).to(torch.int64)
         n_chunks = chunks(arrays["encoded_exponent"].numel())
         if len(positions) == n_chunks:  # docs/format.md §7: the last entry may be missing
-            positions = torch.cat([positions, torch.tensor([self.n_weights])])
+            positions = torch.cat([positions, torch.tensor([self.n_weights], device="cpu")])
         steps = positions.diff()
         if positions[0] != 0 or positions[-1] != self.n_weights or bool((steps < 0).any()):
             raise DF11Error(
