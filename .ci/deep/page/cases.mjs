@@ -324,7 +324,7 @@ const status = n => ({ status: n, body: { error: 'invalid_grant', error_descript
 const html = { body: '<!doctype html><h1>Login</h1>', type: 'text/html' };
 const token = 'POST /oauth/token', userinfo = 'GET /oauth/userinfo', authorize = 'GET /oauth/authorize';
 const signIns = [
-  ['denied', { [authorize]: back('error=access_denied&state=STATE') }, /not agreed/],
+  ['denied', { [authorize]: back('error=access_denied&state=STATE') }, /didn.t agree/],
   ['scope', { [authorize]: back('error=invalid_scope&state=STATE') }, /doesn.t grant/],
   ['another error', { [authorize]: back('error=server_error&error_description=down%E2%80%AE&state=STATE') }, /down\\u202e/],
   ['wrong state', { [authorize]: back('code=x&state=other') }, /belongs to no sign-in/],
