@@ -47,7 +47,7 @@ func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
 		from.Source = localSource{j, filepath.Join(root, names.StateDir)}
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
-	run.Memory, run.Branch = s.Memory.Budget, s.Push.Branch()
+	run.Memory, run.Ref = s.Memory.Budget, s.Push.Ref()
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm(root)); err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ type head struct {
 	Result  plan.Identity `json:"result"`
 	Commit  string        `json:"commit,omitempty"` // of the source; "" if unknown
 	Keeps   bool          `json:"keeps,omitempty"`  // the folder must keep the outputs
-	Branch  string        `json:"branch,omitempty"` // that a work folder's outputs go to
+	Ref     string        `json:"branch,omitempty"` // that a work folder's outputs go to
 	// Former are files of the target that are ours, because earlier journals and manifests there
 	// list them.
 	Former []names.File `json:"former,omitempty"`
@@ -183,7 +183,7 @@ func (c Claim) Done(digest string, digests map[string]string) (done []Output) {
 func (l *Ledger) Save(dir *os.Root, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.begin(head{Keeps: l.stays, Branch: l.Branch, Former: l.former})
+	b := l.begin(head{Keeps: l.stays, Ref: l.Ref, Former: l.former})
 	for _, o := range l.all() {
 		uploaded := o.Uploaded || o.Committed && !l.stays // maybe by another machine
 		if o.Here || uploaded {

@@ -86,8 +86,8 @@ type File struct {
 type Ledger struct {
 	// Digests are the digests of the plan's outputs, by path. Set them before use.
 	Digests map[string]string
-	// Branch is the one that the outputs of a work folder go to, "namespace/name@branch", or "".
-	Branch string
+	// Ref is the branch that the outputs of a work folder go to, "namespace/name@branch", or "".
+	Ref string
 
 	digest string
 	stays  bool // outputs must stay in the run's folder

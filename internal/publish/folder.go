@@ -246,7 +246,7 @@ func (f *Folder) earlier() *ledger.Ledger {
 	l := ledger.New(f.run.Digest, f.Stays)
 	l.Digests = f.run.Digests
 	if !f.Stays {
-		l.Branch = f.run.Branch
+		l.Ref = f.run.Ref
 	}
 	claim, ok := f.in.claims[f.at.journal]
 	if !ok {

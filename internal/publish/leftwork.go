@@ -35,7 +35,7 @@ func (s *Settled) RemoveWork(root, part string, memory int64) error {
 		return errors.Join(err, f.disk.Release())
 	}
 	left, published := ledger.ReadJournal(b), ledger.OfManifest(s.Manifest)
-	if left.Plan != published.Plan || left.Branch != s.Branch {
+	if left.Plan != published.Plan || left.Ref != s.Ref {
 		return f.disk.Release()
 	}
 	for name, o := range left.Outputs {

@@ -20,7 +20,7 @@ import (
 // that the work made.
 func TestRemoveWork(t *testing.T) {
 	digest := world.Sum([]byte("plan"))
-	at := &publish.Settled{Branch: "me/m-DF11@main", Manifest: &metadata.Manifest{Outputs: []metadata.OutputFile{
+	at := &publish.Settled{Ref: "me/m-DF11@main", Manifest: &metadata.Manifest{Outputs: []metadata.OutputFile{
 		{Path: "sub/head.safetensors", Kind: metadata.KindUnit, Size: 4, SHA256: "sum"}, {Path: "LICENSE", Kind: metadata.KindCopied},
 	}}}
 	at.Manifest.Plan.Digest = digest
@@ -47,8 +47,8 @@ func TestRemoveWork(t *testing.T) {
 		f, err := publish.OpenFolder(t.Context(), root, false, publish.NewConversion(&plan.Plan{}, publish.Origin{}, "part-1-of-1", false), 0o600)
 		world.Must(t, err)
 		l := ledger.New(c.digest, false)
-		if l.Branch = cmp.Or(c.branch, at.Branch); c.branch == "none" {
-			l.Branch = ""
+		if l.Ref = cmp.Or(c.branch, at.Ref); c.branch == "none" {
+			l.Ref = ""
 		}
 		o := ledger.Output{Path: "sub/head.safetensors", Size: 4, SHA256: c.sum}
 		o.Here = true

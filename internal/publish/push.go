@@ -29,9 +29,9 @@ type Push struct {
 // Publishes reports whether anything is published.
 func (p *Push) Publishes() bool { return p != nil }
 
-// Branch names the branch that the result goes to, as it was asked for: "namespace/name@branch", or
-// "" if nothing is published.
-func (p *Push) Branch() string {
+// Ref names the branch that the result goes to, as it was asked for: "namespace/name@branch", or "" if
+// nothing is published.
+func (p *Push) Ref() string {
 	if !p.Publishes() {
 		return ""
 	}
