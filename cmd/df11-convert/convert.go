@@ -100,8 +100,8 @@ func checkCommand(r *pipeline.Report, spec string) string {
 	return command + " --against " + human.ShellWord(spec)
 }
 
-// spelled names the target as verify takes it: the repo and its branch, if that's what this name means
-// here, and the address otherwise.
+// spelled names the target as verify takes it: the repo and its branch, if that's what this name
+// means here, and the address otherwise.
 func spelled(r *pipeline.Report) string {
 	name := address.Address{Repo: r.Target.Repo, Revision: r.Target.Branch}.ID()
 	if _, err := os.Lstat(name); r.Target.Repo == "" || err == nil {

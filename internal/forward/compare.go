@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // failed returns the fault of a stage, if there is one. If the task's source files were written to,
@@ -39,13 +41,20 @@ func (m *maker) compare(ctx context.Context, d *draft) (compared, error) {
 
 // equal compares a file with its source, then reads the file's header back.
 func (m *maker) equal(ctx context.Context, d *draft) (err error) {
-	source := m.fetcher.Compared(d.task)
-	d.verified, err = m.comparer.Output(ctx, d.task.Output, d, source, d.task.Spool)
-	if err == nil {
-		err = source.Unchanged()
-	}
-	if err != nil {
+	if d.verified, err = output(ctx, m.comparer, m.fetcher, d.task, d); err != nil {
 		return err
 	}
 	return checkHeader(m.Log, d.task.Output, d.file, d.header)
+}
+
+// output compares an output, as stored, with its source, and what it read of that with what was
+// hashed. It returns what it verified.
+func output(ctx context.Context, c *compare.Comparer, f *fetch.Fetcher, t *fetch.Task,
+	stored compare.Stored) ([]metadata.Verification, error) {
+	source := f.Compared(t)
+	verified, err := c.Output(ctx, t.Output, stored, source, t.Spool)
+	if err != nil {
+		return nil, err
+	}
+	return verified, source.Unchanged()
 }

@@ -60,11 +60,7 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 	complete := fetched(gctx, g, fetcher)
 	g.Go(func() error {
 		for t := range complete {
-			source := fetcher.Compared(t)
-			more, err := comparer.Output(gctx, t.Output, c.Stored, source, t.Spool)
-			if err == nil {
-				err = source.Unchanged()
-			}
+			more, err := output(gctx, comparer, fetcher, t, c.Stored)
 			if err := errors.Join(err, t.Spool.Release()); err != nil {
 				return err
 			}

@@ -25,8 +25,8 @@ type Folder struct {
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
-// that come along too. read returns a small file, or nil if it can't be read. unusable files can't be read, such as broken
-// links: those that only people read stay where they are.
+// that come along too. read returns a small file, or nil if it can't be read. unusable files can't be
+// read, such as broken links: those that only people read stay where they are.
 func NewFolder(paths, include []string, read func(name string) []byte, unusable []string) *Folder {
 	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
 		unread: map[string]bool{}, unusable: map[string]bool{}}

@@ -51,10 +51,11 @@ type Comparer struct {
 // Output compares everything that is stored of an output with its source, in the order of its
 // spool: all 16 bits of every weight of its units, every byte of its copied tensors, and its
 // aliases with the tensors they equal, as the source has them: that what is stored of those decodes
-// to the same bits is compared before. It reads every byte of the source once. Another reader of the
-// same bytes, again, serves what needs them a second time: the GPU, and tensors with aliases. It ends at the first difference, with a
-// *verify.MismatchError, *TensorError, or *spans.AliasError. If there is nothing to compare, the error is
-// a *verify.StructureError or *model.InvalidError. It returns what each decoder verified.
+// to the same bits is compared before. It reads every byte of the source once. Another reader of
+// the same bytes, again, serves what needs them a second time: the GPU, and tensors with aliases. It
+// ends at the first difference, with a *verify.MismatchError, *TensorError, or *spans.AliasError. If
+// there is nothing to compare, the error is a *verify.StructureError or *model.InvalidError. It
+// returns what each decoder verified.
 func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
 	source, again io.ReaderAt) ([]metadata.Verification, error) {
 	gpu := metadata.Verification{Method: metadata.MethodGPU}

@@ -168,8 +168,7 @@ func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 }
 
 // whole reads all of a file in order, and records its hash if the hash is right.
-func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
-	use use) error {
+func (f *Fetcher) whole(ctx context.Context, file *sourceFile, use use) error {
 	h := sha256.New()
 	if f.Model.Local {
 		use = f.noted(file, use)
@@ -222,8 +221,7 @@ func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 
 // pass reads a stretch, hashes it, and calls use for every block, all at the same time. No pass is
 // faster than one core hashes, but the other steps need not make it slower.
-func (f *Fetcher) pass(ctx context.Context, x stretch,
-	use use) error {
+func (f *Fetcher) pass(ctx context.Context, x stretch, use use) error {
 	// the source uses this ctx, too, so a scatterer that fails ends a read that waits
 	g, ctx := errgroup.WithContext(ctx)
 	r, err := f.stream(ctx, x)
