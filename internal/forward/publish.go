@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -103,13 +102,13 @@ const CommitAge = time.Minute
 // commitFiles is the most files in one commit, as the Hub advises.
 const commitFiles = 50
 
-// commitBatches commits all uploaded outputs once the first one has waited for the given time, and
-// at the end. It runs one commit at a time.
+// commitBatches commits uploaded outputs once the first of them has waited for the given time, or as
+// soon as they fill a commit, and the rest at the end. It runs one commit at a time.
 func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output,
 	commit func(context.Context, []ledger.Output) error) error {
 	for first := range uploaded {
 		waiting, due := []ledger.Output{first}, time.After(wait)
-		for open := true; open; {
+		for open := true; open && len(waiting) < commitFiles; {
 			select {
 			case o, ok := <-uploaded:
 				if open = ok; ok {
@@ -119,10 +118,8 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 				open = false
 			}
 		}
-		for batch := range slices.Chunk(waiting, commitFiles) {
-			if err := commit(ctx, batch); err != nil {
-				return err
-			}
+		if err := commit(ctx, waiting); err != nil {
+			return err
 		}
 	}
 	return context.Cause(ctx)
