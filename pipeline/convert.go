@@ -72,11 +72,6 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	}
 	defer src.Close()
 	src.model.CompareMain(ctx)
-	if src.model.Local {
-		for _, text := range carrying(src.plan.Carried, opt.Push) {
-			s.sayOnceBegun("%s", text)
-		}
-	}
 	if err := s.prove(ctx, &opt, src); err != nil {
 		return nil, err
 	}
@@ -84,16 +79,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	if err != nil {
 		return nil, err
 	}
-	if opt.part().Whole() { // the sizes of a part differ
-		outputs, err := spans.Outputs(src.plan)
-		if err != nil {
-			return nil, err
-		}
-		s.sayOnceBegun("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
-	}
-	stop := s.watch()
-	report, err := convert.Run(ctx, job)
-	stop(err)
+	report, err := s.run(ctx, &opt, src, job)
 	if err != nil {
 		return nil, src.otherOriginal(src.inexact(ctx, err))
 	}
@@ -107,6 +93,58 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		}
 	}
 	return made, nil
+}
+
+// run opens the targets and makes what they lack.
+func (s *session) run(ctx context.Context, opt *Options, src *opened, job convert.Options) (
+	report *convert.Report, err error) {
+	stop := s.watch()
+	defer func() { stop(err) }()
+	run, err := convert.Open(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.announce(opt, src, run); err != nil {
+		return nil, errors.Join(err, run.Close())
+	}
+	return run.Convert(ctx)
+}
+
+// announce says who may see the target, and what to know of the result. Of targets that are up to
+// date, it says only what's not as a flag asked.
+func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
+	repo, v := run.Visibility()
+	if run.UpToDate() {
+		if v.Asked && v.Open && v.Stays {
+			s.say("%s %s", repo, v)
+		}
+		return nil
+	}
+	for _, w := range slices.Concat(src.plan.Warnings, src.model.Discloses(src.plan)) {
+		s.Log.Warn(w)
+	}
+	if src.model.Local {
+		for _, text := range carrying(src.plan.Carried, opt.Push) {
+			s.say("%s", text)
+		}
+		if opt.Push && opt.Original == "" && src.named == "" {
+			s.say("%s", Unproved)
+		}
+	}
+	if opt.part().Whole() { // the sizes of a part differ
+		outputs, err := spans.Outputs(src.plan)
+		if err != nil {
+			return err
+		}
+		s.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
+	}
+	if opt.Push {
+		s.say("%s %s", repo, v)
+	}
+	for _, w := range run.Warnings() {
+		s.Log.Warn(w)
+	}
+	return nil
 }
 
 // otherOriginal says of a DF11 source which doesn't decode to what it names as its original that
@@ -161,9 +199,6 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	if err := s.shares.Check(src.model, src.plan); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(src.plan.Warnings, src.model.Discloses(src.plan)) {
-		s.onceBegun(func() { s.Log.Warn(w) })
-	}
 	return s.sample(ctx, src)
 }
 
@@ -187,7 +222,6 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		OutDir: o.Folder, Force: o.Force, License: o.License, Disk: o.Disk,
 		Part: o.part(), Finish: o.Finish,
 		Version: s.Version, Asked: asked(src.opt, o.License), Log: s.Log, Means: s.means(),
-		Begin: s.begun,
 	}
 	if o.Push {
 		var err error
@@ -262,14 +296,11 @@ const Unproved = "readers can't verify the result, because they don't have the f
 	"copy of a Hub repo, add --original org/name, else upload it first and convert that"
 
 // prove compares a local source with the repo of Original. Offline, nothing is compared, and so
-// nothing is claimed. Without Original, it says what a result of unknown origin lacks.
+// nothing is claimed.
 func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
-	switch {
-	case o.Original != "" && !src.model.Local:
+	if o.Original != "" && !src.model.Local {
 		return hint.On(usage.Errorf("--original %s: the source is %s itself", o.Original,
 			src.model.ID), hint.OriginalIsSource)
-	case o.Original == "" && src.model.Local && o.Push && src.named == "":
-		s.sayOnceBegun("%s", Unproved)
 	}
 	// what isn't published needn't be fetched twice: the conversion hashes these files, too
 	if src.proof != nil && (o.Push || src.model.DecodedFrom == nil) {

@@ -27,25 +27,8 @@ type session struct {
 	shares   budget.Memory // of the memory
 	counters *progress.Counters
 	gpu      *verify.GPU
-	restore  func()   // the collector's limits
-	own      *Hubs    // of this call alone; nil if its caller shares them
-	held     []func() // says what is of no use if the target turns out to be up to date
-}
-
-// onceBegun holds what say does back until the run has something to make.
-func (s *session) onceBegun(say func()) { s.held = append(s.held, say) }
-
-// sayOnceBegun is say for a line that is of no use if the target is up to date.
-func (s *session) sayOnceBegun(format string, args ...any) {
-	s.onceBegun(func() { s.say(format, args...) })
-}
-
-// begun says what was held back.
-func (s *session) begun() {
-	for _, say := range s.held {
-		say()
-	}
-	s.held = nil
+	restore  func() // the collector's limits
+	own      *Hubs  // of this call alone; nil if its caller shares them
 }
 
 // begin divides the memory by kind, such as [budget.ForReading]. Close the session.

@@ -56,8 +56,7 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 	if err != nil {
 		return nil, err
 	}
-	push := &publish.Push{Hub: c, Repo: o.Repo, Revision: o.Branch,
-		Decided: s.sayVisibility}
+	push := &publish.Push{Hub: c, Repo: o.Repo, Revision: o.Branch}
 	if o.Visibility != "" {
 		push.Private = new(o.Visibility == Private)
 	}
@@ -84,15 +83,6 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 			hint.RepoName)
 	}
 	return push, validRepo("--repo-id", push.Repo)
-}
-
-// sayVisibility says who may see a target: always if that isn't what a flag asked for.
-func (s *session) sayVisibility(repo string, v publish.Visibility) {
-	if v.Asked && v.Open && v.Stays {
-		s.say("%s %s", repo, v)
-		return
-	}
-	s.sayOnceBegun("%s %s", repo, v)
 }
 
 // workDir returns the work folder of one job: the options', or one in it or in the user's cache.

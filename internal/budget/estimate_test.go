@@ -35,7 +35,9 @@ func converted(t *testing.T, dir string, opt plan.Options) (size int64) {
 	t.Helper()
 	src, known, p := opened(t, dir, opt)
 	out := t.TempDir()
-	_, err := convert.Run(t.Context(), convert.Options{Source: src, Model: known, Plan: p, OutDir: out})
+	run, err := convert.Open(t.Context(), convert.Options{Source: src, Model: known, Plan: p, OutDir: out})
+	must(t, err)
+	_, err = run.Convert(t.Context())
 	must(t, err)
 	for _, f := range p.OutputFiles {
 		st, err := os.Stat(filepath.Join(out, f.Path))

@@ -41,7 +41,7 @@ func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*
 	if change != nil {
 		change(&o)
 	}
-	return convert.Run(t.Context(), o)
+	return converted(t.Context(), o)
 }
 
 func goldenDict(t *testing.T, known string) catalog.PatternDict {

@@ -142,7 +142,16 @@ func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string
 	for _, f := range change {
 		f(&opt)
 	}
-	return convert.Run(ctx, opt)
+	return converted(ctx, opt)
+}
+
+// converted opens the targets of a conversion and makes what they lack.
+func converted(ctx context.Context, opt convert.Options) (*convert.Report, error) {
+	run, err := convert.Open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	return run.Convert(ctx)
 }
 
 // openModel opens a repo, with @revision behind it if that is not main, and makes the plan of its

@@ -23,7 +23,7 @@ type job struct {
 	front   metadata.FrontMatter
 	// replaced is the license that the source's card names, if the user named another
 	replaced string
-	notes    []string // warnings about the result, held back until there's something to make
+	notes    []string // warnings about the result's card
 }
 
 func newJob(opt Options) (*job, error) {
@@ -66,7 +66,7 @@ func (j *job) readFront() (err error) {
 		}
 	}
 	if err != nil {
-		j.note("the card has nothing of the source's README.md: " + err.Error())
+		j.notes = append(j.notes, "the card has nothing of the source's README.md: "+err.Error())
 	}
 	j.noteCard(j.front.Clean()...)
 	if j.Push.Publishes() {
@@ -75,25 +75,11 @@ func (j *job) readFront() (err error) {
 	return nil
 }
 
-// note holds a warning about the result back until the run has something to make.
-func (j *job) note(text string) { j.notes = append(j.notes, text) }
-
 // noteCard notes what was done to the source's card.
 func (j *job) noteCard(did ...string) {
 	for _, text := range did {
-		j.note("README.md: " + text)
+		j.notes = append(j.notes, "README.md: "+text)
 	}
-}
-
-// begin says what was held back.
-func (j *job) begin() {
-	if j.Begin != nil {
-		j.Begin()
-	}
-	for _, text := range j.notes {
-		j.Log.Warn(text)
-	}
-	j.notes = nil
 }
 
 // original returns the Hub repo that has the same weights, and its commit; "" if they weren't

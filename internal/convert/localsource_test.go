@@ -184,7 +184,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 		if err == nil {
 			var p *plan.Plan
 			if p, err = plan.New(t.Context(), known.Listing, plan.Options{}); err == nil {
-				_, err = convert.Run(t.Context(), convert.Options{Source: src, Model: known, Plan: p, OutDir: t.TempDir(), Log: slog.New(log)})
+				_, err = converted(t.Context(), convert.Options{Source: src, Model: known, Plan: p, OutDir: t.TempDir(), Log: slog.New(log)})
 			}
 		}
 		if made := log.take(); err != nil && len(made) > 0 {
@@ -251,7 +251,7 @@ func convertProven(t *testing.T, dir string, before, after func()) error {
 		t.Fatal(why)
 	}
 	after()
-	_, err := convert.Run(t.Context(), convert.Options{Source: src, Model: m, Plan: p, WorkDir: t.TempDir(),
+	_, err := converted(t.Context(), convert.Options{Source: src, Model: m, Plan: p, WorkDir: t.TempDir(),
 		Push: &publish.Push{Hub: w.client(t), Repo: targetRepo}})
 	for name := range w.target() {
 		if b, _ := w.ReadFile(targetRepo, "main", name); filepath.Ext(name) == ".json" && bytes.Contains(b, []byte(":\t")) {

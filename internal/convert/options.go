@@ -49,10 +49,6 @@ type Options struct {
 	// plan.Options.Asked of the plan's options.
 	Version, Asked string
 
-	// Begin is called when the run finds that it has something to make: a target that is up to date
-	// needs no word about its result. It may be nil.
-	Begin func()
-
 	forward.Means
 	Log *slog.Logger
 }

@@ -20,10 +20,10 @@ func TestOptionsThatLackSomething(t *testing.T) {
 		"zero plan": {Source: source, Model: known, Plan: &plan.Plan{}, OutDir: t.TempDir()},
 		"no target": {Source: source, Model: known, Plan: p},
 	} {
-		if r, err := convert.Run(t.Context(), opt); err == nil {
+		if r, err := converted(t.Context(), opt); err == nil {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	_, err := convert.Run(t.Context(), convert.Options{Source: source, Model: known, Plan: p, OutDir: t.TempDir()})
+	_, err := converted(t.Context(), convert.Options{Source: source, Model: known, Plan: p, OutDir: t.TempDir()})
 	shared.Must(t, err)
 }

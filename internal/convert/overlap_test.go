@@ -74,7 +74,7 @@ func (l line) convert(tb testing.TB, opts ...hubtest.Option) (wall, alone time.D
 	src, known, p, err := openModel(tb.Context(), c, sourceRepo, plan.Options{})
 	shared.Must(tb, err)
 	start := time.Now()
-	_, err = convert.Run(tb.Context(), convert.Options{
+	_, err = converted(tb.Context(), convert.Options{
 		Source: src, Model: known, Plan: p, Push: &publish.Push{Hub: c, Repo: targetRepo},
 		WorkDir: filepath.Join(tb.TempDir(), "work"), Memory: budget.ForConversion(0, 2),
 		Means: forward.Means{Workers: 2}, Version: "test",

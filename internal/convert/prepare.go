@@ -26,6 +26,7 @@ type state struct {
 	folder *publish.Folder // where outputs are made
 	to     publish.Remote  // where they're published
 	ledger *ledger.Ledger
+	notes  []string // warnings about what the Hub advises against
 }
 
 // lessons are what failed attempts have taught a run.
@@ -143,7 +144,7 @@ func (s *state) checkLimits(ctx context.Context) error {
 		advised = append(advised, private...)
 	}
 	for _, p := range advised {
-		s.note(p.Text)
+		s.notes = append(s.notes, p.Text)
 	}
 	if len(refused) > 0 {
 		return &LimitError{refused[0]}

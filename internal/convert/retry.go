@@ -15,83 +15,52 @@ import (
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
-// attempts are the attempts of one run. Nothing else in this package repeats the work of a
-// conversion.
-type attempts struct {
-	job     *job
-	open    *state // nil while the targets aren't open
-	lessons lessons
-	tries   map[try]int
-}
-
 // A try is an attempt because of a subject: a file, or a repo.
 type try struct {
 	remedy  *remedy
 	subject string
 }
 
-// run makes one attempt after another until one succeeds, or until its error ends the conversion.
-func (a *attempts) run(ctx context.Context) (*Report, error) {
+// again calls f until it succeeds, or until its error ends the conversion. Nothing else in this package
+// repeats the work of a conversion.
+func (r *Run) again(ctx context.Context, f func(context.Context) error) error {
 	for {
-		report, err := a.once(ctx)
+		err := f(ctx)
 		if err == nil || ctx.Err() != nil {
-			return report, err
+			return err
 		}
-		if err := a.after(ctx, err); err != nil {
-			return nil, err
+		if err := r.after(ctx, err); err != nil {
+			return err
 		}
 	}
-}
-
-// once makes an attempt. It opens the targets if they aren't open.
-func (a *attempts) once(ctx context.Context) (report *Report, err error) {
-	if a.open == nil {
-		if a.open, err = a.job.open(ctx, &a.lessons); err != nil {
-			return nil, err
-		}
-		if report, err := a.open.upToDate(ctx); report != nil || err != nil {
-			return report, err
-		}
-		a.job.begin()
-	}
-	return a.open.attempt(ctx)
-}
-
-// close closes the targets if they're open. With done, only the result stays.
-func (a *attempts) close(done bool) error {
-	s := a.open
-	if a.open = nil; s == nil {
-		return nil
-	}
-	return s.close(done)
 }
 
 // after returns nil if another attempt makes sense, and has undone what the failed one got wrong.
 // Otherwise it returns the error that ends the conversion.
-func (a *attempts) after(ctx context.Context, err error) error {
-	for _, r := range remedies {
-		if a.open == nil && !r.closed {
+func (r *Run) after(ctx context.Context, err error) error {
+	for _, m := range remedies {
+		if r.open == nil && !m.closed {
 			continue
 		}
-		subject, readErr := r.finds(ctx, a, err)
+		subject, readErr := m.finds(ctx, r, err)
 		if readErr != nil {
 			return errors.Join(err, readErr)
 		}
 		if subject == "" {
 			continue
 		}
-		t := try{r, subject}
-		if a.tries[t]++; a.tries[t] > r.again {
-			if r.wrong {
-				err = errors.Join(err, r.undo(ctx, a, subject))
+		t := try{m, subject}
+		if r.tries[t]++; r.tries[t] > m.again {
+			if m.wrong {
+				err = errors.Join(err, m.undo(ctx, r, subject))
 			}
-			if r.last != "" {
-				return fmt.Errorf("%w; %s", err, strings.ReplaceAll(r.last, "{file}", subject))
+			if m.last != "" {
+				return fmt.Errorf("%w; %s", err, strings.ReplaceAll(m.last, "{file}", subject))
 			}
 			return err
 		}
-		a.job.Log.Warn(r.says, "of", subject, "err", err)
-		return r.undo(ctx, a, subject)
+		r.job.Log.Warn(m.says, "of", subject, "err", err)
+		return m.undo(ctx, r, subject)
 	}
 	return err
 }
@@ -106,9 +75,9 @@ type remedy struct {
 	// closed means that it also helps if the targets can't be opened
 	closed bool
 	// finds returns the subject of a failure: a file, or the repo; "" if it has another cause
-	finds func(ctx context.Context, a *attempts, err error) (subject string, readErr error)
+	finds func(ctx context.Context, r *Run, err error) (subject string, readErr error)
 	// undo undoes what the failed attempt got wrong about the subject
-	undo func(ctx context.Context, a *attempts, subject string) error
+	undo func(ctx context.Context, r *Run, subject string) error
 }
 
 // remedies are tried in this order. The first that finds its cause in a failure decides.
@@ -117,29 +86,29 @@ var remedies = []*remedy{
 		again:  branchTries - 1,
 		says:   "the branch that prepares the target was removed: inspecting the target again",
 		closed: true,
-		finds:  inTarget(func(_ *attempts, err error) bool { return errors.Is(err, publish.ErrBranchGone) }),
-		undo:   func(_ context.Context, a *attempts, _ string) error { return a.close(false) },
+		finds:  inTarget(func(_ *Run, err error) bool { return errors.Is(err, publish.ErrBranchGone) }),
+		undo:   func(_ context.Context, r *Run, _ string) error { return r.close(false) },
 	},
 	{ // then it's rebuilt again, even if its hash was right meanwhile
 		again: 1,
 		says:  "the outputs don't give back a source file: making them again",
 		last:  "so it was, too, before its outputs were made again from the whole file",
-		finds: func(_ context.Context, _ *attempts, err error) (string, error) {
+		finds: func(_ context.Context, _ *Run, err error) (string, error) {
 			if e, ok := errors.AsType[*back.RebuildError](err); ok {
 				return e.File, nil
 			}
 			return "", nil
 		},
-		undo: func(ctx context.Context, a *attempts, file string) error {
-			a.lessons.failed[file] = true
-			return a.open.readAgain(ctx, file)
+		undo: func(ctx context.Context, r *Run, file string) error {
+			r.lessons.failed[file] = true
+			return r.open.readAgain(ctx, file)
 		},
 	},
 	{ // weights or carried
 		again: sourceReads - 1,
 		says:  "source file seems wrong: reading it again",
 		last:  fmt.Sprintf("{file} was read %d times and was never the published file", sourceReads),
-		finds: func(_ context.Context, _ *attempts, err error) (string, error) {
+		finds: func(_ context.Context, _ *Run, err error) (string, error) {
 			return model.WrongFile(err), nil
 		},
 		undo: readAgain,
@@ -148,8 +117,8 @@ var remedies = []*remedy{
 		again: sourceReads - 1,
 		says:  "source file came with other values than now: reading it again",
 		last:  fmt.Sprintf("{file} was read %d times and came with other bytes each time", sourceReads),
-		finds: func(ctx context.Context, a *attempts, err error) (string, error) {
-			return a.open.misread(ctx, err)
+		finds: func(ctx context.Context, r *Run, err error) (string, error) {
+			return r.open.misread(ctx, err)
 		},
 		undo: readAgain,
 	},
@@ -157,7 +126,7 @@ var remedies = []*remedy{
 		again: sourceReads - 1,
 		says:  "source file was written to: converting it again",
 		wrong: true,
-		finds: func(_ context.Context, _ *attempts, err error) (string, error) {
+		finds: func(_ context.Context, _ *Run, err error) (string, error) {
 			if e, ok := errors.AsType[*model.ChangedError](err); ok && e.Read {
 				return e.File, nil
 			}
@@ -168,18 +137,18 @@ var remedies = []*remedy{
 	{
 		again: 1,
 		says:  "outputs of earlier runs aren't what they should be: making them again",
-		finds: inTarget(func(a *attempts, err error) bool {
-			return back.IsFault(err) && slices.ContainsFunc(a.open.ledger.Outputs(), ofEarlierRun)
+		finds: inTarget(func(r *Run, err error) bool {
+			return back.IsFault(err) && slices.ContainsFunc(r.open.ledger.Outputs(), ofEarlierRun)
 		}),
-		undo: func(_ context.Context, a *attempts, _ string) error { return a.open.forget(ofEarlierRun) },
+		undo: func(_ context.Context, r *Run, _ string) error { return r.open.forget(ofEarlierRun) },
 	},
 	{ // the storage lost them after an upload, or the Hub only claimed to have copied them
 		again: 1,
 		says:  "the target lost files that were uploaded or copied: sending them again",
-		finds: inTarget(func(_ *attempts, err error) bool { return errors.Is(err, hub.ErrMissingObject) }),
-		undo: func(_ context.Context, a *attempts, _ string) error {
-			a.lessons.sendAll = true
-			return a.open.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
+		finds: inTarget(func(_ *Run, err error) bool { return errors.Is(err, hub.ErrMissingObject) }),
+		undo: func(_ context.Context, r *Run, _ string) error {
+			r.lessons.sendAll = true
+			return r.open.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
 		},
 	},
 }
@@ -192,18 +161,18 @@ const (
 )
 
 // inTarget finds a cause whose subject is the target.
-func inTarget(is func(*attempts, error) bool) func(context.Context, *attempts, error) (string, error) {
-	return func(_ context.Context, a *attempts, err error) (string, error) {
-		if !is(a, err) {
+func inTarget(is func(*Run, error) bool) func(context.Context, *Run, error) (string, error) {
+	return func(_ context.Context, r *Run, err error) (string, error) {
+		if !is(r, err) {
 			return "", nil
 		}
-		return a.job.target(), nil
+		return r.job.target(), nil
 	}
 }
 
 // readAgain forgets what was made from a source file, so that it's read again.
-func readAgain(ctx context.Context, a *attempts, file string) error {
-	return a.open.readAgain(ctx, file)
+func readAgain(ctx context.Context, r *Run, file string) error {
+	return r.open.readAgain(ctx, file)
 }
 
 func (s *state) readAgain(ctx context.Context, file string) error {

@@ -9,26 +9,90 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
-// Run converts a model. When it returns nil, the folder and the repo are complete, and every output
-// was verified against the source, with two exceptions that the report names: outputs that were
-// taken over, and a run that found everything up to date and looked no further. After an error, the
-// same call continues where this one stopped. If ctx ends, the error is its cause.
-func Run(ctx context.Context, opt Options) (*Report, error) {
+// A Run is one run of a conversion, with its targets open.
+type Run struct {
+	job     *job
+	start   time.Time
+	open    *state  // nil while the targets aren't open
+	current *Report // of targets that hold the result already, else nil
+	lessons lessons
+	tries   map[try]int
+}
+
+// Open opens the targets of a conversion, refuses those that hold something else, and finds out
+// what is done. Close the run, also after an error of Convert.
+func Open(ctx context.Context, opt Options) (*Run, error) {
 	j, err := newJob(opt)
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	a := attempts{job: j, tries: map[try]int{}, lessons: lessons{failed: map[string]bool{}}}
-	report, err := a.run(ctx)
-	err = errors.Join(err, a.close(err == nil))
-	if report != nil {
-		report.Made.Seconds = time.Since(start).Seconds()
-		report.Made.Stages = j.Progress.Stages()
+	r := &Run{job: j, start: time.Now(), tries: map[try]int{},
+		lessons: lessons{failed: map[string]bool{}}}
+	if err := r.again(ctx, r.openTargets); err != nil {
+		return nil, errors.Join(err, r.close(false))
 	}
-	return report, err
+	return r, nil
+}
+
+// openTargets opens the targets, unless they're open.
+func (r *Run) openTargets(ctx context.Context) (err error) {
+	if r.open != nil {
+		return nil
+	}
+	if r.open, err = r.job.open(ctx, &r.lessons); err != nil {
+		return err
+	}
+	r.current, err = r.open.upToDate(ctx)
+	return err
+}
+
+// UpToDate reports whether the targets hold the result already, so that there's nothing to make.
+func (r *Run) UpToDate() bool { return r.current != nil }
+
+// Warnings lists what one should know of the result, beside the plan's warnings.
+func (r *Run) Warnings() []string { return slices.Concat(r.job.notes, r.open.notes) }
+
+// Visibility returns the repo that the result goes to, and who may see it, as it was decided before
+// anything was published.
+func (r *Run) Visibility() (repo string, v publish.Visibility) {
+	return r.open.to.Where().Repo, r.open.to.Visibility()
+}
+
+// Convert makes what is missing. When its error is nil, the folder and the repo are complete, and
+// every output was verified against the source, with two exceptions that the report names: outputs
+// that were taken over, and targets that are up to date, of which nothing more was read. After an
+// error, another run continues where this one stopped. If ctx ends, the error is its cause.
+func (r *Run) Convert(ctx context.Context) (report *Report, err error) {
+	err = r.again(ctx, func(ctx context.Context) (err error) {
+		if err := r.openTargets(ctx); err != nil {
+			return err
+		}
+		if report = r.current; report == nil {
+			report, err = r.open.attempt(ctx)
+		}
+		return err
+	})
+	if err = errors.Join(err, r.close(err == nil)); err != nil {
+		return nil, err
+	}
+	report.Made.Seconds = time.Since(r.start).Seconds()
+	report.Made.Stages = r.job.Progress.Stages()
+	return report, nil
+}
+
+// Close closes the targets after a run that doesn't convert. Else it does nothing.
+func (r *Run) Close() error { return r.close(false) }
+
+// close closes the targets if they're open. With done, only the result stays.
+func (r *Run) close(done bool) error {
+	s := r.open
+	if r.open = nil; s == nil {
+		return nil
+	}
+	return s.close(done)
 }
 
 // attempt makes what is missing and leaves finished work alone. It makes every output, proves every

@@ -104,7 +104,6 @@ func localCard(t *testing.T) metadata.CardInput {
 		Plan: &plan.Plan{
 			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Provenance: "derived", Changes: plan.Changes{TiedEmbeddings: true},
-			Carried: plan.Carried{Copied: []plan.File{{Path: "preprocessor_config.json"}, {Path: "tokenizer.json"}}},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258},
 		Manifest:  manifest(3, 5, 1234),
@@ -180,52 +179,6 @@ func TestNameless(t *testing.T) {
 		if bytes.Contains(card, []byte("df11.fill(")) != nameless || bytes.Contains(card, []byte("df11.load(")) == nameless ||
 			bytes.Contains(card, []byte("DFloat11Model.from_pretrained")) == nameless {
 			t.Errorf("%q:\n%s", config, card)
-		}
-	}
-}
-
-// TestCodeUsesWhatIsThere checks that the code of a card reads a tokenizer or a processor only if the
-// repo has one, and generates text only if the model does.
-func TestCodeUsesWhatIsThere(t *testing.T) {
-	const talks, official, sees = "model.generate(**inputs, max_new_tokens=128)[0]", "AutoTokenizer.from_pretrained(path)", "AutoProcessor.from_pretrained"
-	keep := func(paths ...string) func(*metadata.CardInput) {
-		return func(in *metadata.CardInput) {
-			in.Plan.Copied = nil
-			for _, p := range paths {
-				in.Plan.Copied = append(in.Plan.Copied, plan.File{Path: p})
-			}
-		}
-	}
-	task := func(lines string) func(*metadata.CardInput) {
-		return func(in *metadata.CardInput) { in.PipelineTag, in.Source = "", frontMatter(t, lines) }
-	}
-	headless := func(in *metadata.CardInput) { in.Plan.Headless = true }
-	for name, c := range map[string]struct {
-		card   metadata.CardInput
-		change func(*metadata.CardInput)
-		has    []string
-	}{
-		"text":                     {llamaCard(t), keep("tokenizer.model"), []string{talks, official}},
-		"no task stated":           {llamaCard(t), task("license: mit"), []string{talks, official}},
-		"no tokenizer":             {llamaCard(t), keep("LICENSE", "tokenizer_config.json"), nil},
-		"tokenizer of a part":      {llamaCard(t), keep("original/tokenizer.json"), nil},
-		"embeddings":               {llamaCard(t), task("pipeline_tag: feature-extraction"), nil},
-		"a base model":             {llamaCard(t), headless, []string{official, "generates no text"}},
-		"pictures":                 {localCard(t), keep("spiece.model", "processor_config.json"), []string{sees}},
-		"pictures, no tokenizer":   {localCard(t), keep("processor_config.json"), nil},
-		"pictures, no processor":   {localCard(t), keep("tokenizer.json"), nil},
-		"pictures to a base model": {localCard(t), headless, []string{"generates no text"}},
-	} {
-		c.change(&c.card)
-		card, err := metadata.Card(c.card)
-		must(t, err)
-		for _, text := range []string{talks, official, sees, "generates no text"} {
-			if strings.Contains(string(card), text) != slices.Contains(c.has, text) {
-				t.Errorf("%s: %q:\n%s", name, text, card)
-			}
-		}
-		if strings.Contains(string(card), "Tokenizer") && !strings.Contains(string(card), "okenizer(\"The three") {
-			t.Errorf("%s: a tokenizer is imported or made for nothing:\n%s", name, card)
 		}
 	}
 }

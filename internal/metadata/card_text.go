@@ -3,7 +3,6 @@ package metadata
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // cardFuncs are the functions of card.md.tmpl.
@@ -288,43 +286,20 @@ func (in CardInput) Spec() string {
 // IsPipeline reports whether the model is a part of a diffusers pipeline.
 func (in CardInput) IsPipeline() bool { return in.Plan.Layout.Family() == catalog.Diffusers }
 
-// Talks reports whether the model generates text from a prompt, by the class that its config names.
-func (in CardInput) Talks() bool { return in.generates("ForCausalLM") && in.TakesPrompt() }
-
-// TakesPrompt reports whether the tokenizer is in the result, and neither the source nor the Hub
-// states another task than to generate text, as for embedding models.
-func (in CardInput) TakesPrompt() bool {
-	task := in.Source.PipelineTag.or(in.PipelineTag)
-	return in.hasTokenizer() && (task == nil || slices.Contains(task, "text-generation"))
-}
-
-// Sees reports whether the model generates text from pictures, and its tokenizer and processor are in
-// the result. It goes by the class that the config names and the task that the source or the Hub
-// states.
-func (in CardInput) Sees() bool {
-	isProcessor := func(name string) bool {
-		return name == "processor_config.json" || name == "preprocessor_config.json"
-	}
-	return in.generates("ForConditionalGeneration") && in.hasTokenizer() && in.keeps(isProcessor) &&
-		slices.Contains(in.Source.PipelineTag.or(in.PipelineTag), "image-text-to-text")
-}
-
-// generates reports whether the class that the config names ends so, and its head is there.
-func (in CardInput) generates(class string) bool {
+// Talks reports whether the model generates text, by the class that its config names.
+func (in CardInput) Talks() bool {
 	config, err := catalog.ReadConfig(names.Config, in.Config)
-	return err == nil && in.Plan.Layout.Family() == catalog.Transformers && !in.Plan.Headless &&
-		strings.HasSuffix(config.Class(), class)
+	return err == nil && in.Plan.Layout.Family() == catalog.Transformers &&
+		strings.HasSuffix(config.Class(), "ForCausalLM")
 }
 
-// hasTokenizer reports whether libraries find a tokenizer in the result.
-func (in CardInput) hasTokenizer() bool { return in.keeps(reader.IsVocabulary) }
-
-// keeps reports whether the result has, next to its config, a file of the source with such a name.
-func (in CardInput) keeps(is func(name string) bool) bool {
-	dir := path.Dir(in.Plan.ConfigPath())
-	return slices.ContainsFunc(in.Plan.Copied, func(f plan.File) bool {
-		return path.Dir(f.Path) == dir && is(path.Base(f.Path))
-	})
+// Sees reports whether the model generates text from pictures, by the class that its config names
+// and the task that the source or the Hub states.
+func (in CardInput) Sees() bool {
+	config, err := catalog.ReadConfig(names.Config, in.Config)
+	return err == nil && in.Plan.Layout.Family() == catalog.Transformers &&
+		strings.HasSuffix(config.Class(), "ForConditionalGeneration") &&
+		slices.Contains(in.Source.PipelineTag.or(in.PipelineTag), "image-text-to-text")
 }
 
 // verdict returns what is known of a reader, or "".

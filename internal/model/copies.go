@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -109,55 +108,25 @@ func (m *Model) Discloses(p *plan.Plan) (found []string) {
 	return found
 }
 
-// inCache reports whether a link leads to a blob of the Hub's cache, as those of a snapshot do. A blob
-// is in the folder of a repo, or it's a link itself, to the blobs of the same cache that repos share
-// (hub/cache.go has the layout). Other programs keep other things in folders named blobs.
-func inCache(link, target string) bool {
-	if cacheOf(target, repoBlobs) != "" {
-		return true
-	}
-	for cache := cacheOf(target, sharedBlobs); cache != ""; {
-		next, err := os.Readlink(link)
-		if err != nil {
-			return false // this is the target, and no link on the way was a repo's blob
-		}
-		if !filepath.IsAbs(next) {
-			next = filepath.Join(filepath.Dir(link), next)
-		}
-		dir, err := filepath.EvalSymlinks(filepath.Dir(next))
-		if err != nil {
-			return false
-		}
-		if link = filepath.Join(dir, filepath.Base(next)); cacheOf(link, repoBlobs) == cache {
-			return true
-		}
-	}
-	return false
+// inCache reports whether target is a file of a download cache, where the links of a snapshot lead:
+// in a blobs folder, and named by its hash.
+func inCache(target string) bool {
+	dir, name := path.Split(filepath.ToSlash(target))
+	return names.IsCommit(name) && blobs.MatchString(dir)
 }
 
-// repoBlobs and sharedBlobs match the folders of blobs, below that of the cache.
-var (
-	repoBlobs   = regexp.MustCompile(`^(.+)/models--[^/]+/blobs/$`)
-	sharedBlobs = regexp.MustCompile(`^(.+)/blobs/(?:[0-9a-f]{2}/)+$`)
-)
+// blobs matches a blobs folder, or one below it for a hash's first digits. Programs for containers
+// keep images of others in blobs/sha256.
+var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 
-// cacheOf returns the folder of the cache whose blob a file is, by its hash as its name; or "".
-func cacheOf(file string, folders *regexp.Regexp) string {
-	dir, name := path.Split(filepath.ToSlash(file))
-	if m := folders.FindStringSubmatch(dir); m != nil && names.IsCommit(name) {
-		return m[1]
-	}
-	return ""
-}
-
-// checkLink refuses a link that leads neither below root nor to a blob of the Hub's cache.
+// checkLink refuses a link that leads neither below root nor into a download cache.
 func checkLink(root, name, file string) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return cmp.Or(brokenLink(name, file), err)
 	}
 	below, err := filepath.Rel(root, target)
-	if err == nil && filepath.IsLocal(below) || inCache(name, target) {
+	if err == nil && filepath.IsLocal(below) || inCache(target) {
 		return nil
 	}
 	return &plan.RefusedError{

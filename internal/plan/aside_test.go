@@ -53,28 +53,5 @@ func TestOneMatrixOfAnotherType(t *testing.T) {
 		if slices.ContainsFunc(p.Readers, func(r Reader) bool { return r.Loads == Loads }) {
 			t.Errorf("%s: %+v", name, p.Readers)
 		}
-		if p.Headless != (c.dtype == "") || p.Headless != (verdictOf(p, OfficialReader) == Refuses) {
-			t.Errorf("%s: headless: %v; %+v", name, p.Headless, p.Readers)
-		}
 	}
-}
-
-// TestBaseModelUnderAClassWithAHead checks that a plan says so if the class that the config names
-// generates text and the source holds only its base model. If the embeddings are tied, the class needs
-// no weights for its head.
-func TestBaseModelUnderAClassWithAHead(t *testing.T) {
-	for _, tied := range []bool{false, true} {
-		p := mustPlan(t, synth(t, catalog.Find("qwen3-embedding"), tied), Options{})
-		if p.Entry != "qwen3-embedding" || p.Headless == tied || verdictOf(p, OwnReader) == Refuses ||
-			verdictOf(p, OfficialReader) == Refuses { // which is given the base model's class
-			t.Errorf("tied %v: headless: %v; %+v", tied, p.Headless, p.Readers)
-		}
-	}
-	if p := mustPlan(t, synth(t, catalog.Find("llama-untied-escaped"), false), Options{}); p.Headless {
-		t.Error("a model with a head is headless")
-	}
-}
-
-func verdictOf(p *Plan, reader string) Verdict {
-	return p.Readers[slices.IndexFunc(p.Readers, func(r Reader) bool { return r.Name == reader })].Loads
 }

@@ -76,7 +76,7 @@ func assemble(r *reading, m *recognition, c *checkpoint, d *dictionary, v *divis
 		OutputFiles: f.outputs,
 		Config:      f.config,
 		Carried:     f.carried,
-		Changes:     Changes{v.aliases, c.inv.dropped, d.split, c.tied, readers.headless},
+		Changes:     Changes{v.aliases, c.inv.dropped, d.split, c.tied},
 		Notes:       *notes,
 		source:      r.source,
 		readsFor:    r.opt.For,
@@ -146,9 +146,6 @@ type Changes struct {
 	// units are smaller than usual, because a layer would exceed DF11's limit
 	Split          bool
 	TiedEmbeddings bool // head and embedding share one matrix
-	// the class that the config names has a head, and nothing holds its weights: what loads is the base
-	// model
-	Headless bool
 }
 
 // derived is the provenance of a dict that was made only from headers.

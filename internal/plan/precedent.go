@@ -70,30 +70,6 @@ func (o *output) storesHead() bool {
 	})
 }
 
-// lackedHead returns the weight of the head that the class has, if the output lacks it and nothing is
-// tied to it, or "". Vendors of embedding models publish base models so. The head's name is that of the
-// catalog, or of the tiny model that was tried: code of the model's own may call it anything.
-func (o *output) lackedHead() string {
-	cfg, e := o.from.cfg, o.model.entry
-	if o.tied || !cfg.HasHead() || cfg.Holds("auto_map") || o.storesHead() {
-		return ""
-	}
-	if e != nil && e.Tied != nil {
-		if e.Tied.Head == "" || o.holds(func(t Tensor) bool { return t.Name == e.Tied.Head+".weight" }) {
-			return ""
-		}
-		return e.Tied.Head + ".weight"
-	}
-	for _, t := range catalog.AllTried() {
-		for _, head := range headNames {
-			if t.ModelType == cfg.ModelType && t.Class == cfg.Class() && t.Loads(head+".weight", cfg) {
-				return head + ".weight"
-			}
-		}
-	}
-	return ""
-}
-
 // outcomes returns the verdicts about a model like the output in a reader with transformers 4 and 5.
 func (t precedent) outcomes(reader string) (in4, in5 Verdict) {
 	if t.Tried == nil || t.Results[reader] == nil {

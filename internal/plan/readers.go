@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
@@ -92,7 +91,6 @@ type verdicts struct {
 	readers  []Reader
 	unfilled []string       // see Plan.Unfilled
 	loader   catalog.Loader // how the official loader takes the output
-	headless bool           // see Changes.Headless
 }
 
 // askReaders asks every program about the output. It refuses an output with a unit that no reader
@@ -103,7 +101,7 @@ func askReaders(o *output, notes *Notes) (*verdicts, error) {
 	for i, p := range programs {
 		asked[i] = ask(p, o)
 	}
-	v := &verdicts{unfilled: unfilled(asked, o.units), loader: o.model.loader, headless: o.lackedHead() != ""}
+	v := &verdicts{unfilled: unfilled(asked, o.units), loader: o.model.loader}
 	if len(v.unfilled) > 0 && !opt.Unfilled {
 		return nil, refuse(hint.Unfilled,
 			"no reader fills these modules: %s", human.List(v.unfilled))
@@ -223,17 +221,10 @@ func officialFills(o *output, u Unit) string {
 
 // officialBuilds says why the official loader doesn't build the class.
 func officialBuilds(o *output) string {
-	if why := isOwnCode(o); why != "" {
+	if why := isOwnCode(o); why != "" || o.model.names.foreign == "" {
 		return why
 	}
-	if o.model.names.foreign != "" {
-		return foreignNames(o)
-	}
-	builds := cmp.Or(o.model.loader.Class, o.from.cfg.Class())
-	if head := o.lackedHead(); head != "" && strings.HasPrefix(builds, o.from.cfg.Class()) {
-		return "it builds a class with a head and doesn't notice that nothing fills " + head
-	}
-	return ""
+	return foreignNames(o)
 }
 
 // isOwnCode says that only the model's own code has the class, or returns "".

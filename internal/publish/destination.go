@@ -30,6 +30,8 @@ type Remote interface {
 	// Stored may be called.
 	Publishes() bool
 	Where() Location
+	// Visibility says who may see the result, as it was decided when the destination was opened.
+	Visibility() Visibility
 	// Published lists the outputs that earlier runs have published: with whole, those of all parts,
 	// and otherwise those of this run's part.
 	Published(ctx context.Context, whole bool) ([]ledger.Output, error)
@@ -61,6 +63,7 @@ type nowhere struct{ from *Folder }
 func (nowhere) Publishes() bool                       { return false }
 func (nowhere) Found() *Inspection                    { return nil }
 func (nowhere) Where() Location                       { return Location{} }
+func (nowhere) Visibility() Visibility                { return Visibility{} }
 func (nowhere) FreeBuffers()                          {}
 func (nowhere) CleanUp(context.Context) error         { return nil }
 func (nowhere) Parts() (int, error)                   { return 0, nil }

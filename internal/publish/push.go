@@ -22,8 +22,6 @@ type Push struct {
 	// Private asks for a private repo, or with false allows a public one. With nil, the source
 	// decides.
 	Private *bool
-	// Decided is called once it's known who may see the target; it may be nil.
-	Decided func(repo string, v Visibility)
 }
 
 // Publishes reports whether anything is published.

@@ -81,6 +81,9 @@ func (r *repo) Where() Location {
 	return at
 }
 
+// Visibility says who may see the repo, as it was decided when the run opened it.
+func (r *repo) Visibility() Visibility { return r.visibility }
+
 // FreeBuffers releases the client's read buffers.
 func (r *repo) FreeBuffers() { r.push.Hub.FreeBuffers() }
 
@@ -127,16 +130,13 @@ func (r *repo) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.visibility = visibility
 	private := r.push.Private // with nil, the account's default decides
 	if !visibility.Open {
 		private = new(true)
 	}
 	info, err := r.info(ctx)
 	visibility.Stays = err == nil && info.Private
-	if r.push.Decided != nil {
-		r.push.Decided(r.push.Repo, visibility)
-	}
+	r.visibility = visibility
 	if errors.Is(err, hub.ErrNotFound) {
 		created, createErr := r.push.Hub.CreateRepo(ctx, r.push.Repo, private)
 		if createErr != nil {

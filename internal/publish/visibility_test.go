@@ -152,8 +152,7 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				}
 				s.AddRepo("org/m", nil)
 				s.AddRepo("org/closed", nil, hubtest.Private())
-				said := ""
-				push := Push{Hub: clientOf(t, s), Repo: "me/target", Private: source.private, Decided: func(_ string, v Visibility) { said = v.String() }}
+				push := Push{Hub: clientOf(t, s), Repo: "me/target", Private: source.private}
 				m := &model.Model{Local: true}
 				if source.repo != "" {
 					info, err := push.Hub.Info(t.Context(), source.repo, "")
@@ -163,15 +162,19 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				closed := there == "private" || there == "manual" && source.private == nil
 				refused := !source.open && there != "" && !closed
 				run := NewConversion(&plan.Plan{}, OriginOf(m), "", false)
-				_, err := push.Open(t.Context(), run, m, nil)
+				opened, err := push.Open(t.Context(), run, m, nil)
 				_, _, status := push.State(t.Context(), run, m)
 				for _, err := range []error{err, status} {
 					if e := (*VisibilityError)(nil); errors.As(err, &e) != refused || !refused && err != nil {
 						t.Fatalf("got %v, want it refused: %v", err, refused)
 					}
 				}
-				if stays := strings.Contains(said, "stays private"); said == "" || stays != (source.open && there == "private") {
-					t.Errorf("the run says that the target %s", said)
+				if refused {
+					return
+				}
+				v := opened.Visibility()
+				if stays := strings.Contains(v.String(), "stays private"); v.Why == "" || stays != (source.open && there == "private") {
+					t.Errorf("the run says that the target %s", v)
 				}
 				if there == "" && s.IsPrivate("me/target") == source.open {
 					t.Errorf("the new target is private: %v", !source.open)

@@ -164,15 +164,6 @@ var openedToo = regexp.MustCompile(`^(sentence_(bert|roberta|distilbert|camember
 // IsOpened reports whether a reader of a model opens a file by its name alone, other than weights.
 func IsOpened(base string) bool { return opened[base] || openedToo.MatchString(base) }
 
-// vocabulary matches the names of the files that hold the words of a tokenizer. Without any of them,
-// libraries find no tokenizer in a folder.
-var vocabulary = regexp.MustCompile(`^(tokenizer\.json|tekken\.json|vocab\.(json|txt|bpe)|encoder\.json|bpe\.codes|` +
-	`dict\.txt|(tokenizer|sentencepiece|sentencepiece\.bpe|spiece|spm|spm_char|tiktoken)\.model|source\.spm|` +
-	`prophetnet\.tokenizer|[\w.-]+\.tiktoken|tokenizer\.model\.v\d+(m\d+)?)$`)
-
-// IsVocabulary reports whether a file holds the words of a tokenizer, by its name.
-func IsVocabulary(base string) bool { return vocabulary.MatchString(base) }
-
 // A search fills in a Folder.
 type search struct {
 	*Folder
