@@ -45,9 +45,6 @@ func (a Address) String() string {
 	return "hf://" + repo.ID() + "/" + file
 }
 
-// hubHosts are the Hub's names, and that of its best known mirror. Addresses there need no https://.
-var hubHosts = []string{"huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com"}
-
 // pages are the kinds of pages below a model's own that show a revision, or one file of it.
 var pages = []string{"tree", "blob", "resolve", "raw", "commit"}
 
@@ -78,10 +75,10 @@ func Parse(text string) (Address, error) {
 		bare = strings.Replace(rest, ":", "/", 1)
 	}
 	switch first, _, _ := strings.Cut(bare, "/"); {
-	case slices.Contains(hubHosts, strings.ToLower(first)):
+	case slices.Contains(names.HubHosts, strings.ToLower(first)):
 		bare = "https://" + bare
 	case strings.Count(bare, "/") == 2 && slices.Contains([]string{"datasets", "spaces", "models"}, first):
-		bare = "https://" + hubHosts[0] + "/" + bare // as in an address
+		bare = "https://" + names.HubHosts[0] + "/" + bare // as in an address
 	}
 	if !strings.Contains(bare, "://") {
 		if id := strings.TrimRight(bare, "/"); names.CheckNewRepo(id) == nil {
@@ -173,7 +170,7 @@ func page(u *url.URL) (path string, ok bool) {
 		return strings.Trim(u.Host+"/"+strings.Trim(u.EscapedPath(), "/"), "/"), true
 	}
 	for scheme, port := range map[string]string{"https": ":443", "http": ":80"} {
-		if u.Scheme == scheme && slices.Contains(hubHosts, strings.TrimSuffix(host, port)) {
+		if u.Scheme == scheme && slices.Contains(names.HubHosts, strings.TrimSuffix(host, port)) {
 			return strings.Trim(u.EscapedPath(), "/"), true
 		}
 	}

@@ -27,6 +27,7 @@ func (r *result) card() ([]byte, error) {
 		Manifest: r.manifest, Config: m.Listing.Config,
 	}
 	if o := m.Origin; o != nil {
+		in.Elsewhere = !names.IsPublicHub(o.Endpoint)
 		in.Revision, in.OffMain = o.Revision, o.OffMain
 		in.BaseModel, in.Commit, in.Equal, in.File, in.Unlike = o.Repo, o.Commit, o.Equal, o.File, o.Unlike
 	}

@@ -35,6 +35,9 @@ type CardSource struct {
 	// BaseModel is the repo whose weights these are, "org/name"; "" for a local source that wasn't
 	// compared with one. Commit is its commit.
 	BaseModel, Commit string
+	// Elsewhere says that BaseModel is on another Hub than the public one. The card names it and links
+	// nowhere: the public Hub may have another model of that name, and pages of other Hubs other paths.
+	Elsewhere bool
 	// Revision is what Commit was asked for by, if it isn't main's; OffMain, that main may have other
 	// files.
 	Revision string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -216,6 +217,28 @@ func TestCardNamesTheBranch(t *testing.T) {
 		}
 		if n < 4 { // df11, dfloat11, verify, decode
 			t.Errorf("%s: only %d lines name the repo", name, n)
+		}
+	}
+}
+
+// TestLinksOfAnotherHub checks that a card doesn't link to the public Hub for an original that is on
+// another one, and still names it wherever it did.
+func TestLinksOfAnotherHub(t *testing.T) {
+	const base = "meta-llama/Llama-3.1-8B"
+	for _, revision := range []string{"", "v1"} {
+		in := llamaCard(t)
+		in.Gated, in.Revision = true, revision
+		public, err := metadata.Card(in)
+		must(t, err)
+		in.Elsewhere = true
+		own, err := metadata.Card(in)
+		must(t, err)
+		linked := regexp.MustCompile(`\[` + base + `\]\(https://huggingface\.co/` + base + `[^)]*\)`)
+		if n := len(linked.FindAll(public, -1)); n != 5 {
+			t.Errorf("%d links to the original", n)
+		}
+		if want := linked.ReplaceAll(public, []byte("`"+base+"`")); !bytes.Equal(own, want) {
+			t.Errorf("the card of another Hub:\n%s", own)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // cardFuncs are the functions of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": human.Grouped,
+	"code": code, "plain": plainText, "count": human.Grouped,
 	"bytes":  human.Bytes,
 	"reason": ReasonText,
 	"python": strconv.QuoteToASCII,
@@ -52,12 +52,23 @@ func linkInto(repo, place string) string {
 	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + place + ")"
 }
 
-// Headline links to the original: to its main, or to a commit that isn't main's, with the revision.
+// Base names the original, with a link to it.
+func (in CardInput) Base() string { return in.baseAt("") }
+
+// baseAt is Base with a link to a place in the repo.
+func (in CardInput) baseAt(place string) string {
+	if in.Elsewhere {
+		return code(in.BaseModel)
+	}
+	return linkInto(in.BaseModel, place)
+}
+
+// Headline is Base, with a link to the commit and with the revision if that isn't main's.
 func (in CardInput) Headline() string {
 	if in.Revision == "" || !names.IsCommit(in.Commit) {
-		return modelLink(in.BaseModel)
+		return in.Base()
 	}
-	return linkInto(in.BaseModel, "/tree/"+in.Commit) + " at revision " + code(in.Revision) + ", not main,"
+	return in.baseAt("/tree/"+in.Commit) + " at revision " + code(in.Revision) + ", not main,"
 }
 
 // reasons are the texts for why DF11 can't hold a unit (docs/format.md §6, §9).
