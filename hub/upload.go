@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -309,6 +310,10 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 		!errors.Is(err, wire.ErrNotHub) {
 		u.turns.oneByOne()
 		return "", e.Under(wire.ErrStale)
+	}
+	if err == nil && p.join != "" && etag == "" { // lfs.py of the Python client stops here, too
+		link, _ := url.Parse(r.URL)
+		return "", u.t.Failure(r, link, wire.ErrNoETag)
 	}
 	return etag, err
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -118,6 +119,26 @@ func TestOtherBytesThanTheirHash(t *testing.T) {
 		if !errors.Is(err, wire.ErrCorrupt) || !strings.Contains(err.Error(), "expected 0000") || puts > 2 {
 			t.Errorf("%s: %d PUTs, %v", name, puts, err)
 		}
+	}
+}
+
+// TestPartsNeedAnETag checks a proxy that removes the header of which the parts are joined. Nothing
+// is sent twice, and no completion is asked for.
+func TestPartsNeedAnETag(t *testing.T) {
+	b, _ := testBlob(100)
+	w := oneObject("lfs", `{"objects":[{"oid":"`+b.SHA256+`","size":100,"actions":{"upload":{"href":"https://hub.test/complete",
+		"header":{"chunk_size":"60","1":"https://s3.test/1","2":"https://s3.test/2"}}}}]}`, says(200, ""))
+	c, _ := testClient(t, w)
+	_, err := c.Upload(t.Context(), "a/b", "main", b)
+	if !errors.Is(err, wire.ErrNotHub) || !strings.Contains(err.Error(), "no ETag") || Hint(err) != hint.NoETag.String() {
+		t.Error(err, Hint(err))
+	}
+	seen := map[string]int{}
+	for _, r := range w.Seen {
+		seen[r.URL.Path]++
+	}
+	if seen["/1"] > 1 || seen["/2"] > 1 || seen["/1"]+seen["/2"] == 0 || seen["/complete"] > 0 {
+		t.Error(seen)
 	}
 }
 

@@ -688,5 +688,5 @@ var elsewhere = map[string]string{
 	"Login": "hub/internal/wire/hint_test.go", "TwoHubs": "cmd/df11-convert/publisher_test.go", "Costly": "internal/catalog/match_test.go", "Again": "hub/internal/wire/hint_test.go", "AgainAt": "cmd/df11-convert/twohubs_test.go", "Firewall": "hub/outage_test.go",
 	"Shown": "internal/convert/turnsprivate_test.go", "RequestSize": "hub/internal/wire/hint_test.go", "NoMain": "hub/internal/wire/hint_test.go",
 	"TokenExpired": "hub/tokenfile_test.go", "Forbidden": "hub/internal/wire/hint_test.go", "Publisher": "hub/publisher_test.go",
-	"Corrupt": "hub/internal/wire/hint_test.go", "BranchMoved": "pipeline/hints_test.go", "StaleLinks": "hub/internal/wire/hint_test.go",
+	"Corrupt": "hub/internal/wire/hint_test.go", "BranchMoved": "pipeline/hints_test.go", "StaleLinks": "hub/internal/wire/hint_test.go", "NoETag": "hub/upload_test.go",
 }

@@ -282,6 +282,8 @@ var (
 		"host:port; for a mirror, set HF_ENDPOINT")
 	NetworkTo = row("NetworkTo", "check {variable}, which is {endpoint}; if that's right, check your "+
 		"network; behind a proxy, set HTTPS_PROXY=http://user:password@host:port")
+	NoETag = row("NoETag", "let the storage's answers keep their header ETag: a proxy of your network "+
+		"seems to remove it")
 	NetworkProxy = row("NetworkProxy", "check {variable}, which sends requests through the proxy {proxy}")
 	NotHub       = row("NotHub", "check your network and its proxy: something else answers for {endpoint}")
 	NotHubAt     = row("NotHubAt", "check {variable}, which is {endpoint}: what answers there isn't a Hub")

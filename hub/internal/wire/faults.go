@@ -123,7 +123,8 @@ var (
 	ErrBadURL    = lasting("unreadable URL", none)
 	errLinks     = lasting("the storage refuses its own links", hint.Again)
 	// a second try may reach the Hub
-	errEmpty = &cause{"the answer isn't from a hub: it's empty", hint.NotHub, true, ErrNotHub}
-	errPage  = &cause{"the answer isn't from a hub: it's a web page", hint.WebPage, true,
+	errEmpty  = &cause{"the answer isn't from a hub: it's empty", hint.NotHub, true, ErrNotHub}
+	ErrNoETag = &cause{"the storage's answer has no ETag", hint.NoETag, false, ErrNotHub}
+	errPage   = &cause{"the answer isn't from a hub: it's a web page", hint.WebPage, true,
 		ErrNotHub}
 )
