@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 
@@ -11,12 +12,23 @@ import (
 // A WitnessError says what another client sees in a repo that isn't as it was published.
 type WitnessError struct {
 	Repo, Commit string
-	Files        []string // each with what's wrong
+	Files        []WrongFile // by path
+}
+
+// A WrongFile is a file that another client sees otherwise than it was published.
+type WrongFile struct {
+	Path string
+	Is   string // what's wrong, as in "isn't listed"
+	Gone bool   // it isn't there
 }
 
 func (e *WitnessError) Error() string {
+	var files []string
+	for _, f := range e.Files {
+		files = append(files, f.Path+" "+f.Is)
+	}
 	return fmt.Sprintf("another client sees other files in %s than were published: %s", e.Repo,
-		human.List(e.Files))
+		human.List(files))
 }
 
 // Unwrap returns the kind of failure, which knows what to do about it.
@@ -25,7 +37,7 @@ func (e *WitnessError) Unwrap() error { return wire.ErrDiffers }
 // rangeBytes is the size of a sample.
 const rangeBytes = 1 << 10
 
-// A sample is a part of a file that was uploaded, kept for [Client.Witness].
+// A sample is a part of a file whose bytes are known, kept for [Client.Witness].
 type sample struct {
 	off  int64
 	data []byte
@@ -33,13 +45,39 @@ type sample struct {
 
 type sampleKey struct{ repo, sha256 string }
 
+// randomRange returns where a sample of a file is, and its size.
+func randomRange(size int64) (off, n int64) {
+	n = min(size, rangeBytes)
+	return rand.Int64N(size - n + 1), n
+}
+
 // keepSample keeps a random part of a file that the hub has now.
 func (u *upload) keepSample() error {
-	n := min(u.Size, rangeBytes)
-	s := sample{off: rand.Int64N(u.Size - n + 1), data: make([]byte, n)}
+	off, n := randomRange(u.Size)
+	s := sample{off, make([]byte, n)}
 	if _, err := u.Reader.ReadAt(s.data, s.off); err != nil {
 		return fmt.Errorf("read %s: %w", u.Path, err)
 	}
 	u.samples.Store(sampleKey{u.repo, u.SHA256}, s)
 	return nil
+}
+
+// KeepSample reads a random part of a file of a commit, and keeps it for [Client.Witness], unless it
+// has one of a file with that SHA-256. It's for files that this client hasn't uploaded. Compare all
+// bytes of that commit's file first: a hub's list proves nothing.
+func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
+	defer exported(&err)
+	key := sampleKey{f.Repo, f.SHA256}
+	if _, ok := c.samples.Load(key); ok || f.Size == 0 {
+		return nil
+	}
+	off, n := randomRange(f.Size)
+	if err := c.files.checkSpan(f, off, off+n); err != nil {
+		return err
+	}
+	data, err := c.files.read(ctx, f, off, n)
+	if err == nil {
+		c.samples.Store(key, sample{off, data})
+	}
+	return err
 }

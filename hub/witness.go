@@ -39,10 +39,11 @@ const (
 )
 
 // Witness reads a published commit with a client that isn't ours, gomlx/go-huggingface. That client
-// lists the repo, reads the files in whole, and reads one range of each file that this client has
-// uploaded, chosen at random before. Witness returns a *WitnessError if it sees anything else than
-// what was sent, and another error if it couldn't look. Some hubs list a new SHA-256 over old bytes:
-// KohakuHub does for a file of equal size, https://github.com/KohakuBlueleaf/KohakuHub.
+// lists the repo, reads the files in whole, and reads one range, chosen at random before, of each
+// file that this client has uploaded or has kept with KeepSample. Witness returns a *WitnessError if
+// it sees anything else than what was sent, and another error if it couldn't look. A hub may list a
+// new SHA-256 over old bytes. KohakuHub does for a file of equal size that came from another branch:
+// https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/commit/routers/operations.py#L220
 //
 // The other client has no time limit, no repeats, and no rule for where a token may go. So it never
 // gets one: it talks to a gate on this machine, which sends its requests through ours.
@@ -75,7 +76,7 @@ func (c *Client) Witness(ctx context.Context, repo, commit string, sent []FileIn
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	if len(w.seen.Files) > 0 {
-		slices.Sort(w.seen.Files)
+		slices.SortFunc(w.seen.Files, func(a, b WrongFile) int { return cmp.Compare(a.Path, b.Path) })
 		return w.seen
 	}
 	return nil
@@ -94,7 +95,7 @@ type witness struct {
 func (w *witness) differs(path, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen.Files = append(w.seen.Files, path+" "+fmt.Sprintf(format, args...))
+	w.seen.Files = append(w.seen.Files, WrongFile{Path: path, Is: fmt.Sprintf(format, args...)})
 }
 
 // look compares the list, the whole files, and the ranges.
@@ -113,7 +114,7 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 		is := listed[f.Path]
 		switch {
 		case is == nil:
-			w.differs(f.Path, "isn't listed")
+			w.seen.Files = append(w.seen.Files, WrongFile{Path: f.Path, Is: "isn't listed", Gone: true})
 		case is.LFS != nil && (is.LFS.Size != f.Size || is.LFS.SHA256 != f.SHA256):
 			w.differs(f.Path, "is listed with %d bytes and SHA-256 %s", is.LFS.Size, is.LFS.SHA256)
 		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // hfd lists no sizes

@@ -17,7 +17,8 @@ import (
 const odd = "the 1st #1, 50%/w.safetensors"
 
 // TestWitness publishes a file, and then another one of the same size, and lets another client look.
-// It sees what the server lists and stores, never the token, and says whether that's what was sent.
+// It sees what the server lists and stores, never the token, and says whether that's what was sent. It
+// compares the bytes of files that this client has uploaded, and of those that it was shown elsewhere.
 func TestWitness(t *testing.T) {
 	bytesOf := func(seed uint64) []byte {
 		b := make([]byte, 100_000)
@@ -29,6 +30,7 @@ func TestWitness(t *testing.T) {
 	}
 	type setting struct {
 		ways  hubtest.Ways
+		work  bool // the file is committed to another branch first
 		spoil func(*hubtest.Server)
 		// parts of the error; "" for none
 		want  string
@@ -41,9 +43,10 @@ func TestWitness(t *testing.T) {
 	}
 	for name, c := range map[string]setting{
 		"as it is":             {},
+		"by another branch":    {work: true},
 		"KohakuHub":            {ways: hubtest.Servers["kohakuhub"]},
 		"no sizes":             {ways: hubtest.Ways{NoSizes: true}},
-		"old bytes":            {hubtest.Ways{OldBytes: true}, nil, odd + " has other bytes at ", true},
+		"old bytes":            {hubtest.Ways{OneRow: true}, true, nil, odd + " has other bytes at ", true},
 		"a file is gone":       {spoil: func(s *hubtest.Server) { s.RemoveRepo(target); s.AddRepo(target, map[string][]byte{"x": nil}) }, want: "no such revision"},
 		"the list is no JSON":  {spoil: always("*/revision/*", hubtest.Status(200, nil, "nonsense")), want: "invalid character"},
 		"the list is refused":  {spoil: always("*/revision/*", hubtest.Error(403, "", "no")), want: "403"},
@@ -53,7 +56,7 @@ func TestWitness(t *testing.T) {
 			w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(c.ways)), 1000)
 			w.srv.AddRepo(target, map[string][]byte{}, hubtest.Private())
 			var sent []hub.FileInfo
-			var commit hub.Commit
+			var commit, there hub.Commit
 			for seed := range uint64(2) {
 				parent, err := w.Head(t.Context(), target, "main")
 				must(t, err)
@@ -61,16 +64,31 @@ func TestWitness(t *testing.T) {
 				sent = []hub.FileInfo{{Path: odd, Size: int64(len(data)), SHA256: sum(data)}, {Path: "config.json", Size: int64(len(config)), SHA256: sum(config)}}
 				ops, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: odd, Size: sent[0].Size, SHA256: sent[0].SHA256, Reader: bytes.NewReader(data)})
 				must(t, err)
+				if c.work && seed > 0 {
+					must(t, w.CreateBranch(t.Context(), target, "work", ""))
+					head, err := w.Head(t.Context(), target, "work")
+					must(t, err)
+					there, err = w.Commit(t.Context(), target, "work", hub.CommitRequest{Summary: "x", Parent: head, Ops: ops})
+					must(t, err)
+				}
 				commit, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Parent: parent, Ops: append(ops, hub.FileOp("config.json", config))})
 				must(t, err)
 			}
 			if c.spoil != nil {
 				c.spoil(w.srv)
 			}
-			err := w.Witness(t.Context(), target, commit.OID, sent, "config.json")
-			_, wrong := errors.AsType[*hub.WitnessError](err)
-			if (err != nil) != (c.want != "") || wrong != c.wrong || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v", err)
+			clients := []*hub.Client{w.Client}
+			if c.work { // another process, which has seen the file on the other branch
+				other := newWorldOn(t, w.srv, 1000).Client
+				must(t, other.KeepSample(t.Context(), hub.FileRef{Repo: target, Commit: there.OID, Path: odd, Size: sent[0].Size, SHA256: sent[0].SHA256, NoCache: true}))
+				clients = append(clients, other)
+			}
+			for i, client := range clients {
+				err := client.Witness(t.Context(), target, commit.OID, sent, "config.json")
+				_, wrong := errors.AsType[*hub.WitnessError](err)
+				if (err != nil) != (c.want != "") || wrong != c.wrong || err != nil && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("client %d: %v", i, err)
+				}
 			}
 			// another result than what was sent is seen in the list
 			if sent[0].SHA256, c.want = sum([]byte("x")), odd+" is listed with"; name == "as it is" {

@@ -287,8 +287,7 @@ func TestHintsOfLists(t *testing.T) {
 		"kernel": {hint.KernelFile},
 	}
 	// what status doesn't ask for
-	ofRuns := []hint.Hint{hint.DiskBudget, hint.ListDiskFolder, hint.NoGPU, hint.NoPush, hint.PartsMissing,
-		hint.ListWitness}
+	ofRuns := []hint.Hint{hint.DiskBudget, hint.ListDiskFolder, hint.NoGPU, hint.NoPush, hint.PartsMissing}
 	for name, h := range hint.OtherTools { // flagHint looks whether the command has the flags
 		elsewhere[name] = []hint.Hint{h}
 	}

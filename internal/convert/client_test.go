@@ -2,16 +2,21 @@ package convert_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -55,23 +60,135 @@ func (w *world) downloadByAnother(t *testing.T) error {
 	return nil
 }
 
-// TestOldBytesAreNotPublished checks a server that lists a changed file by its new hash and keeps its
-// old bytes. Another client reads them back, so the run doesn't say that it has published.
-func TestOldBytesAreNotPublished(t *testing.T) {
-	w := newWorld(t, small(), hubtest.WithWays(hubtest.Ways{OldBytes: true}))
-	w.mustConvert(t) // nothing has changed yet
-	other := hubtest.NewLlama(99, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2})
-	recommit(w.Server, sourceRepo, other)
-	before := w.target()
-	_, err := w.convert(t.Context(), t, t.TempDir())
-	sameSize := 0
-	for name, f := range w.target() {
-		if was, ok := before[name]; ok && was.Size == f.Size && was.SHA256 != f.SHA256 {
-			sameSize++
+// flipped returns the files of a model with another lowest bit in each weight: everything made of it
+// has the size that it had, and other bytes.
+func flipped(m *hubtest.Model) map[string][]byte {
+	files := m.Files()
+	for name, b := range files {
+		if strings.HasSuffix(name, ".safetensors") {
+			b = bytes.Clone(b)
+			for i := 8 + binary.LittleEndian.Uint64(b); i < uint64(len(b)); i += 2 {
+				b[i] ^= 1
+			}
+			files[name] = b
 		}
 	}
-	wrong, ok := errors.AsType[*hub.WitnessError](err)
-	if sameSize == 0 || ok != (sameSize > 0) || ok && len(wrong.Files) == 0 {
-		t.Errorf("%d files of equal size: %v", sameSize, err)
+	return files
+}
+
+// TestOldBytesAreNotPublished updates a target with files of equal sizes, on a server that lists a
+// path's newest SHA-256 for all branches, and lets main keep the old bytes of what came to another
+// branch. However the update comes to its end, a run that ends well has published the new bytes.
+func TestOldBytesAreNotPublished(t *testing.T) {
+	t.Parallel()
+	fresh := newWorld(t, small())
+	fresh.Push(sourceRepo, "main", flipped(small()))
+	fresh.mustConvert(t)
+	want := fresh.target()
+	toUpdate := func(t *testing.T) *world {
+		w := newWorld(t, small(), hubtest.WithWays(hubtest.Ways{OneRow: true}))
+		w.mustConvert(t)
+		w.Push(sourceRepo, "main", flipped(small()))
+		return w
 	}
+	t.Run("in one run", func(t *testing.T) {
+		w := toUpdate(t)
+		w.mustConvert(t)
+		sameWeights(t, w.target(), want)
+	})
+	t.Run("in parts, by force", func(t *testing.T) {
+		w := toUpdate(t)
+		for _, change := range []func(*convert.Options){part(1, 2), part(2, 2), finishing} {
+			w.mustConvert(t, forced, change)
+		}
+		sameWeights(t, w.target(), want)
+	})
+	for k := 1; ; k++ { // after the k-th commit
+		var err error
+		ended := t.Run(fmt.Sprintf("stopped after commit %d", k), func(t *testing.T) {
+			w, work := toUpdate(t), t.TempDir()
+			err = w.stopped(t, work, func(stop func()) {
+				w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/*", Nth: k, Action: func(x *hubtest.Exchange) {
+					x.Next(x.ResponseWriter)
+					stop()
+				}})
+			})
+			w.mustConvert(t, forced) // without force, files that another run has brought are in the way
+			sameWeights(t, w.target(), want)
+		})
+		if !ended || err == nil {
+			if k < 4 {
+				t.Errorf("the run ended with %v after %d commits", err, k)
+			}
+			break
+		}
+	}
+}
+
+// TestWhatIsSeenWrongIsTakenApart checks a server that sends other bytes than those that this run, or
+// an earlier one, has uploaded. The run doesn't end well, main is no model then, and the next run
+// publishes what was wrong again.
+func TestWhatIsSeenWrongIsTakenApart(t *testing.T) {
+	t.Parallel()
+	fresh := newWorld(t, small())
+	fresh.Push(sourceRepo, "main", flipped(small()))
+	fresh.mustConvert(t)
+	want := fresh.target()
+	var outputs []string
+	for name := range want {
+		if strings.HasSuffix(name, ".safetensors") {
+			outputs = append(outputs, name)
+		}
+	}
+	for _, resumed := range []bool{false, true} {
+		w, work := newWorld(t, small()), t.TempDir()
+		w.mustConvert(t)
+		w.Push(sourceRepo, "main", flipped(small()))
+		old := w.Head(targetRepo, "main")
+		if resumed {
+			err := w.stopped(t, work, func(stop func()) {
+				w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/df11-convert-*", Action: func(x *hubtest.Exchange) {
+					x.Next(x.ResponseWriter)
+					stop()
+				}})
+			})
+			if err == nil || w.Head(targetRepo, "main") != old {
+				t.Fatalf("the run wasn't stopped before its last commit: %v", err)
+			}
+			work = t.TempDir() // another machine
+		}
+		w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+			if w.Head(targetRepo, "main") != old { // only the witness reads now
+				x.ResponseWriter = inverted{x.ResponseWriter}
+			}
+			x.Next(x.ResponseWriter)
+		}})
+		_, err := w.convert(t.Context(), t, work)
+		w.ClearFaults()
+		wrong, ok := errors.AsType[*hub.WitnessError](err)
+		if !ok || len(wrong.Files) != len(outputs) {
+			t.Fatalf("resumed %v: %d outputs are wrong: %v", resumed, len(outputs), err)
+		}
+		for _, name := range append(outputs, "config.json") {
+			if _, there := w.target()[name]; there {
+				t.Errorf("resumed %v: %s is still there", resumed, name)
+			}
+		}
+		if state := w.state(t); state == publish.Current {
+			t.Errorf("the target is %s", state)
+		}
+		w.mustConvert(t)
+		sameWeights(t, w.target(), want)
+	}
+}
+
+// inverted sends a body with all bits turned.
+type inverted struct{ http.ResponseWriter }
+
+func (i inverted) Write(b []byte) (int, error) {
+	b = bytes.Clone(b)
+	for k := range b {
+		b[k] = ^b[k]
+	}
+	return i.ResponseWriter.Write(b)
 }

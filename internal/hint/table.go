@@ -50,9 +50,9 @@ var (
 		"other run ends", ListTaken)
 	Lost = rowOr("Lost", "see to it that nothing else publishes to {target}, and run the same "+
 		"command again with --force", ListLost)
-	Witness = rowOr("Witness", "delete these files in the repo, then run the same command again with "+
-		"--force; if that doesn't help, publish to a new repo with --repo-id, and report it to the "+
-		"operators of the Hub", ListWitness)
+	Witness = rowOr("Witness", "run the same command again, which publishes these files again; if that "+
+		"doesn't help, publish to a new repo with --repo-id, and report it to the operators of the Hub",
+		ListWitness)
 	Visibility = rowOr("Visibility", makePrivate+", choose another target with --repo-id, or allow it "+
 		"with --public if the license does", ListVisibility)
 	NotPrivate = rowOr("NotPrivate", makePrivate+", or choose another target with --repo-id",
@@ -377,9 +377,9 @@ var (
 	ListVisibility = row("ListVisibility", makePrivate+", write another repo-id into the list's entry, "+
 		"or write private: false there if the license allows it")
 	ListTaken   = row("ListTaken", "write another repo-id into the list's entry, or wait until the other run ends")
-	ListWitness = row("ListWitness", "delete these files in the repo, then put the model into a list of "+
-		"its own and add --force; if that doesn't help, write another repo-id into the list's entry, and "+
-		"report it to the operators of the Hub")
+	ListWitness = row("ListWitness", "run the same command again, which publishes these files again; if "+
+		"that doesn't help, write another repo-id into the list's entry, and report it to the operators "+
+		"of the Hub")
 	ListLost = row("ListLost", "see to it that nothing else publishes to {target}, then put the model "+
 		"into a list of its own: df11-convert batch LIST --push --force")
 	ListDiskFolder = row("ListDiskFolder", "free some space there, or name a folder on another disk with "+

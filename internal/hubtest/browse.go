@@ -18,7 +18,7 @@ func tree(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.page(c.cfg.list(head))
+	return c.page(c.list(head))
 }
 
 func isTrue(v string) bool {
@@ -27,7 +27,7 @@ func isTrue(v string) bool {
 }
 
 // list returns all entries of a commit, including folders, sorted by path.
-func (c *config) list(head *Commit) (out []map[string]any) {
+func (c *call) list(head *Commit) (out []map[string]any) {
 	found := map[string]map[string]any{}
 	for p, e := range head.Files {
 		found[p] = c.fileEntry(p, e)
@@ -41,16 +41,25 @@ func (c *config) list(head *Commit) (out []map[string]any) {
 	return out
 }
 
-func (c *config) fileEntry(p string, e File) map[string]any {
+func (c *call) fileEntry(p string, e File) map[string]any {
+	e = c.described(p, e)
 	m := map[string]any{"type": "file", "oid": e.BlobID, "size": e.Size, "path": p}
 	if e.isLFS() {
 		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size,
 			"pointerSize": len(pointer(e.SHA256, e.Size))}
-		if c.xetHashes {
+		if c.cfg.xetHashes {
 			m["xetHash"] = xetHash(e.SHA256)
 		}
 	}
 	return m
+}
+
+// described returns a file as the server lists it.
+func (c *call) described(p string, e File) File {
+	if row, ok := c.repo.rows[p]; ok && c.cfg.OneRow && e.isLFS() {
+		e.SHA256 = row.SHA256
+	}
+	return e
 }
 
 // xetHash returns a stand-in for Xet's Merkle hash: 64 hex digits per object that aren't its
@@ -100,7 +109,7 @@ func pathsInfo(c *call, paths []string) (any, error) {
 	for _, p := range paths {
 		p = strings.Trim(path.Clean(p), "/")
 		if e, ok := head.Files[p]; ok {
-			out = append(out, c.cfg.fileEntry(p, e))
+			out = append(out, c.fileEntry(p, e))
 		}
 	}
 	return out, nil
@@ -164,7 +173,8 @@ func (f File) send() http.Handler {
 
 // toCDN redirects to the bytes of a large file.
 func (c *call) toCDN(head *Commit, e File) http.Handler {
-	h := c.w.Header()
+	h, stored := c.w.Header(), e.SHA256
+	e = c.described(c.r.PathValue("path"), e)
 	h.Set("X-Linked-Etag", `"`+e.SHA256+`"`)
 	h.Set("X-Linked-Size", fmt.Sprint(e.Size))
 	h.Set("ETag", `"`+e.BlobID+`"`)
@@ -180,12 +190,8 @@ func (c *call) toCDN(head *Commit, e File) http.Handler {
 		h.Set("Content-Length", fmt.Sprint(e.Size))
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	}
-	sha := e.SHA256
-	if old := c.repo.stale[c.r.PathValue("path")]; old != "" && c.cfg.OldBytes {
-		sha = old
-	}
 	return redirect(http.StatusFound, "Found. Redirecting to ",
-		c.signDownload(sha, c.r.PathValue("path")))
+		c.signDownload(stored, c.r.PathValue("path")))
 }
 
 func redirect(status int, text, location string) http.Handler {

@@ -102,7 +102,6 @@ func apply(c *call, q newCommit) (any, error) {
 	oid := rp.add(c.cfg.clock(), ref,
 		&Commit{Title: q.header.Summary, Message: q.header.Description, Files: files})
 	if ref == "refs/heads/main" {
-		rp.keepOld(head.Files, files)
 		err = c.land(rp.name, head.Files, files)
 	}
 	return map[string]any{"success": true, "hookOutput": "", "commitOid": oid,
@@ -165,12 +164,8 @@ func (c *call) putLarge(files map[string]File, op operation) error {
 		return err
 	}
 	row, described := c.repo.rows[op.Path]
-	switch old, there := files[op.Path]; {
+	switch {
 	case c.cfg.OneRow && described && row == f:
-		if there {
-			old.SHA256 = f.SHA256
-			files[op.Path] = old
-		}
 		return nil
 	case c.cfg.OldSizes && c.r.PathValue("rev") == "main" && described:
 		f.Size = row.Size

@@ -17,7 +17,7 @@ func modelInfo(c *call) (any, error) {
 		return nil, err
 	}
 	info := c.info(head)
-	info["siblings"] = siblings(head, isTrue(c.r.URL.Query().Get("blobs")) && !c.cfg.NoSizes)
+	info["siblings"] = c.siblings(head, isTrue(c.r.URL.Query().Get("blobs")) && !c.cfg.NoSizes)
 	return info, nil
 }
 
@@ -67,10 +67,10 @@ func (c *call) info(head *Commit) map[string]any {
 	return info
 }
 
-func siblings(c *Commit, blobs bool) []map[string]any {
+func (c *call) siblings(head *Commit, blobs bool) []map[string]any {
 	out := []map[string]any{}
-	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
-		e, f := c.Files[p], map[string]any{"rfilename": p}
+	for _, p := range slices.Sorted(maps.Keys(head.Files)) {
+		e, f := c.described(p, head.Files[p]), map[string]any{"rfilename": p}
 		if blobs {
 			f["size"], f["blobId"] = e.Size, e.BlobID
 			if e.isLFS() {

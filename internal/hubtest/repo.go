@@ -22,7 +22,6 @@ type repo struct {
 	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
 	rows    map[string]File    // what a way of the server remembers of a path
-	stale   map[string]string  // sha256 of the bytes that a path had before, at the same size
 	serial  int                // number of commits made, so that ids do not depend on time
 	long    bool               // ids of commits
 }
@@ -99,15 +98,6 @@ func Disabled() RepoOption { return func(o *repoOptions) { o.Disabled = true } }
 func (rp *repo) namespace() string {
 	ns, _, _ := strings.Cut(rp.name, "/")
 	return ns
-}
-
-// keepOld notes the large files that have changed and not their size.
-func (rp *repo) keepOld(before, after map[string]File) {
-	for path, now := range after {
-		if was := before[path]; was.isLFS() && now.isLFS() && was.Size == now.Size && was != now {
-			rp.stale[path] = was.SHA256
-		}
-	}
 }
 
 // add appends c to a ref and returns its id.

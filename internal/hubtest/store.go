@@ -45,7 +45,7 @@ func (s *store) newRepo(name string) *repo {
 	rp := &repo{
 		name: name, created: s.cfg.clock(), long: s.cfg.LongCommits,
 		refs: map[string]string{}, commits: map[string]*Commit{}, holds: map[string]bool{},
-		rows: map[string]File{}, stale: map[string]string{},
+		rows: map[string]File{},
 	}
 	first := map[string]File{attributesFile: gitFile(defaultAttributes)}
 	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "initial commit", Files: first})

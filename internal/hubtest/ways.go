@@ -14,12 +14,13 @@ type Ways struct {
 	EmptySHA    bool // info of a revision that is not there names no commit
 	// a file of main is always listed with the size that it had first
 	OldSizes bool
-	// One row describes a path on all branches: what another branch has committed is listed with its
-	// sha256 here, too, and a commit that brings it here changes nothing.
-	OneRow bool
-	// A changed file of main that has the size that it had keeps its old bytes, under its new sha256:
-	// KohakuHub with lakeFS, seen in November 2026.
-	OldBytes  bool
+	// One row describes a path on all branches. It has the sha256 that any branch has committed last,
+	// and lists show it for every commit, with the size of what that commit holds. A commit that brings
+	// what the row says changes nothing. So a branch can keep old bytes under a new sha256, which only
+	// the size betrays. KohakuHub does so, in process_lfs_file and _make_tree_item:
+	// https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/commit/routers/operations.py#L220
+	// https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/repo/routers/tree.py#L229
+	OneRow    bool
 	MakesOver bool // creating a repo that is there is 200, too, and changes nothing
 	ReadOnly  bool // whatever would write is 405
 }

@@ -78,11 +78,7 @@ func TestWays(t *testing.T) {
 			commit(t, s, "work", large, "second")
 			commit(t, s, "main", large, "second")
 			return listed(t, s)
-		}, "6 bytes, 1636, second", "5 bytes, 1636, second"},
-		"OldBytes": {func(t *testing.T, s *Server) string {
-			commit(t, s, "main", large, "other")
-			return listed(t, s)
-		}, "5 bytes, d929, other", "5 bytes, d929, first"},
+		}, "6 bytes, 1636, second", "5 bytes, 1636, first"},
 		"MakesOver": {status("POST", "/api/repos/create", `{"name":"m","organization":"me"}`), "409", "200"},
 		"ReadOnly":  {status("POST", "/api/repos/create", `{"name":"n","organization":"me"}`), "200", "405"},
 	} {
@@ -101,7 +97,7 @@ func TestWays(t *testing.T) {
 			}
 		}
 	}
-	if n := reflect.TypeFor[Ways]().NumField(); n != 14 {
+	if n := reflect.TypeFor[Ways]().NumField(); n != 13 {
 		t.Errorf("there are %d ways; try each", n)
 	}
 }

@@ -125,7 +125,7 @@ func (r *repo) commit(ctx context.Context, c change) error {
 		if err := r.recheck(ctx, c.branch, c.parent); err != nil {
 			return err
 		}
-		ops, err := r.opsOn(ctx, c)
+		ops, err := r.opsOn(ctx, &c)
 		if err != nil {
 			return err
 		}
@@ -154,16 +154,16 @@ func (r *repo) commit(ctx context.Context, c change) error {
 	}
 }
 
-// opsOn returns the operations of a change on its parent. The journal also lists what other runs
-// have committed meanwhile, because it may replace their journal. If another run of the same
-// conversion has finished the branch with the outputs, there is nothing left to commit.
-func (r *repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
+// opsOn returns the operations of a change on its parent, which it may replace. The journal also
+// lists what other runs have committed meanwhile, because it may replace their journal. If another run
+// of the same conversion has finished the branch with the outputs, there is nothing left to commit.
+func (r *repo) opsOn(ctx context.Context, c *change) ([]hub.Op, error) {
 	if c.result != nil {
-		tree, err := r.push.Hub.Files(ctx, r.push.Repo, c.parent)
+		tree, err := r.treeForResult(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		return r.lastOps(c, tree), nil
+		return r.lastOps(*c, tree), nil
 	}
 	in := c.branch.in
 	differs := func(o ledger.Output) bool { return !in.Holds(o.File()) }

@@ -97,6 +97,12 @@ func (in *Inspection) isModel() bool {
 	return in.Manifest != nil || in.versions[names.Config] != ""
 }
 
+// claimsOutput reports whether the manifest lists an output.
+func (in *Inspection) claimsOutput(f names.File) bool {
+	return in.Manifest != nil && slices.ContainsFunc(in.Manifest.Outputs,
+		func(o metadata.OutputFile) bool { return o.File() == f })
+}
+
 // Holds reports whether a destination has a file: a Hub lists it, or what is ours in a folder was
 // hashed.
 func (in *Inspection) Holds(f names.File) bool {

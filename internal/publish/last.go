@@ -3,8 +3,11 @@ package publish
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -15,6 +18,9 @@ import (
 // files and outputs that are not uploaded are in the folder. Finish fails if main would lack an
 // output. It may be repeated.
 func (r *repo) Finish(ctx context.Context, res *Result) error {
+	if err := r.keepSamples(ctx, res); err != nil {
+		return err
+	}
 	if err := r.uploadRest(ctx, res); err != nil {
 		return err
 	}
@@ -32,6 +38,56 @@ func (r *repo) Finish(ctx context.Context, res *Result) error {
 		}
 	}
 	return r.commit(ctx, c)
+}
+
+// keepSamples keeps a range of each output that an earlier run has committed and that this one has
+// proved there, for ReadBack. Those that it takes over it hasn't read.
+func (r *repo) keepSamples(ctx context.Context, res *Result) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(sampledAtOnce)
+	for _, o := range res.Outputs {
+		if o.Committed && o.Unproved() {
+			g.Go(func() error { return r.push.Hub.KeepSample(ctx, r.ref(o)) })
+		}
+	}
+	return g.Wait()
+}
+
+// sampledAtOnce is how many ranges are read at once.
+const sampledAtOnce = 8
+
+// treeForResult lists the parent of the last commit. If the list names outputs there that only the
+// work branch can hold, it deletes them first, and with them config.json.
+//
+// KohakuHub lists a path's newest SHA-256 for all branches, and a commit of that SHA-256 changes
+// nothing, so main would keep its old bytes. After a deletion it takes them:
+// https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/commit/routers/operations.py#L220
+func (r *repo) treeForResult(ctx context.Context, c *change) (map[string]hub.FileInfo, error) {
+	if r.work == r.main || c.mended {
+		return r.push.Hub.Files(ctx, r.push.Repo, c.parent)
+	}
+	tree, err := r.push.Hub.Tree(ctx, r.push.Repo, c.parent) // not as it was listed before the batches
+	if err != nil {
+		return nil, err
+	}
+	var strays []string
+	for _, o := range c.result.Outputs {
+		if tree[o.Path].SHA256 == o.SHA256 && !r.main.in.claimsOutput(o.File()) {
+			strays = append(strays, o.Path)
+		}
+	}
+	if len(strays) == 0 {
+		return tree, nil
+	}
+	if _, there := tree[r.run.config]; there {
+		strays = append(strays, r.run.config)
+	}
+	r.main.head = c.parent
+	if err := r.takeApart(ctx, strays); err != nil {
+		return nil, err
+	}
+	c.parent = r.main.head
+	return r.push.Hub.Tree(ctx, r.push.Repo, c.parent)
 }
 
 // lastOps returns what completes a tree of main: the side files, every output that it lacks, and
@@ -87,7 +143,7 @@ func (r *repo) checkPublished(ctx context.Context, c change) error {
 	}
 	lost.why = err
 	before := r.main.head
-	if err := r.takeApart(ctx, in); err != nil {
+	if err := r.takeApart(ctx, r.torn(in)); err != nil {
 		return errors.Join(lost, err)
 	}
 	if c.mended || lost.why != nil || r.main.head == before {
@@ -97,8 +153,9 @@ func (r *repo) checkPublished(ctx context.Context, c change) error {
 	return r.commit(ctx, c)
 }
 
-// ReadBack fails with a [hub.WitnessError] if another client sees other files than were sent, and
-// with an UnreadError if it can't look.
+// ReadBack lets another client read what was published. It fails with a [hub.WitnessError] if that
+// client sees something else, and with an UnreadError if it can't look. What it sees wrong is taken
+// apart: no loader takes main for a model, and the next run or attempt publishes these files again.
 func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	var sent []hub.FileInfo
 	send := func(f names.File) {
@@ -114,23 +171,40 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	}
 	at := r.Where()
 	err := r.push.Hub.Witness(ctx, at.Repo, at.Commit, sent, r.run.config, names.Manifest)
-	if _, wrong := errors.AsType[*hub.WitnessError](err); err != nil && !wrong {
+	if err == nil {
+		return nil
+	}
+	seen, wrong := errors.AsType[*hub.WitnessError](err)
+	if !wrong {
 		return &UnreadError{err}
 	}
-	return err
-}
-
-// takeApart deletes config.json and every torn file from a mixed main. The Hub accepts a file of the
-// same content again only after a deletion.
-func (r *repo) takeApart(ctx context.Context, in *Inspection) error {
-	var ops []hub.Op
-	for _, f := range in.Ours() {
-		if in.torn(f.Path) || f.Path == r.run.config {
-			ops = append(ops, hub.DeleteOp(f.Path))
+	remove := map[string]bool{}
+	if r.run.writes(r.run.config) {
+		remove[r.run.config] = true
+	}
+	for _, f := range seen.Files {
+		remove[f.Path] = true
+	}
+	for _, f := range seen.Files {
+		if f.Gone {
+			delete(remove, f.Path)
 		}
 	}
-	if len(ops) == 0 {
+	if err := r.takeApart(ctx, slices.Sorted(maps.Keys(remove))); err != nil {
+		return errors.Join(seen, err)
+	}
+	return fmt.Errorf("%w; they and config.json were deleted there, so no loader takes it for a model", seen)
+}
+
+// takeApart deletes config.json and every wrong file from main. A server with one row per path for
+// all branches (KohakuHub) accepts a file of the same content again only after a deletion.
+func (r *repo) takeApart(ctx context.Context, files []string) error {
+	if len(files) == 0 {
 		return nil
+	}
+	var ops []hub.Op
+	for _, name := range files {
+		ops = append(ops, hub.DeleteOp(name))
 	}
 	done, err := r.push.Hub.Commit(ctx, r.push.Repo, r.main.name, hub.CommitRequest{
 		Summary: "Take an incomplete DF11 model apart", Parent: r.main.head, Ops: ops})
@@ -138,4 +212,15 @@ func (r *repo) takeApart(ctx context.Context, in *Inspection) error {
 		r.main.committed(done)
 	}
 	return err
+}
+
+// torn lists what must go from a mixed main before it can be completed: the torn files, and
+// config.json, so that no loader takes main for a model meanwhile.
+func (r *repo) torn(in *Inspection) (files []string) {
+	for _, f := range in.Ours() {
+		if in.torn(f.Path) || f.Path == r.run.config {
+			files = append(files, f.Path)
+		}
+	}
+	return files
 }

@@ -62,7 +62,7 @@ func openRepo(ctx context.Context, push Push, run *Conversion, m *model.Model, f
 	}
 	if err == nil && slices.ContainsFunc(r.main.in.Ours(),
 		func(f names.File) bool { return r.main.in.torn(f.Path) }) {
-		if err = r.takeApart(ctx, r.main.in); err == nil {
+		if err = r.takeApart(ctx, r.torn(r.main.in)); err == nil {
 			r.main, err = r.open(ctx, name, run.Force)
 		}
 	}
@@ -90,14 +90,17 @@ func (r *repo) FreeBuffers() { r.push.Hub.FreeBuffers() }
 // Stored opens outputs in the folder, or at the commit that the batches went to.
 func (r *repo) Stored(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11,
 	error) {
-	return stored(ctx, r.from, outputs, pieces, r.push.Hub, func(o ledger.Output) hub.FileRef {
-		f := o.There()
-		if o.Committed {
-			f = o.File()
-		}
-		return hub.FileRef{Repo: r.push.Repo, Commit: r.work.head, Path: f.Path, Size: f.Size,
-			SHA256: f.SHA256, NoCache: true}
-	})
+	return stored(ctx, r.from, outputs, pieces, r.push.Hub, r.ref)
+}
+
+// ref names an output at the commit that the batches went to.
+func (r *repo) ref(o ledger.Output) hub.FileRef {
+	f := o.There()
+	if o.Committed {
+		f = o.File()
+	}
+	return hub.FileRef{Repo: r.push.Repo, Commit: r.work.head, Path: f.Path, Size: f.Size,
+		SHA256: f.SHA256, NoCache: true}
 }
 
 // Copy asks the Hub to copy large files. It returns the SHA-256 of those it copied.
