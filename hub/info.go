@@ -91,6 +91,24 @@ func (c *Client) Probe(ctx context.Context, repo string) (err error) {
 	return err
 }
 
+// DescribeDataset returns what the Hub says about a data set now: its name, and who may see it. A Hub
+// without data sets has none of that name.
+func (c *Client) DescribeDataset(ctx context.Context, id string) (_ *RepoInfo, err error) {
+	defer exported(&err)
+	if err := wire.CheckRepo(id); err != nil {
+		return nil, err
+	}
+	r := wire.Get("read info of the data set "+id, id, c.Endpoint()+"/api/datasets/"+wire.EscapePath(id))
+	r.Finds = true
+	var doc infoDocument
+	if _, err := c.t.Call(ctx, r, &doc); err != nil {
+		return nil, err
+	}
+	info := doc.access()
+	info.ID = cmp.Or(doc.ID, id)
+	return info, nil
+}
+
 // infoRequest returns the request about a repo at a revision.
 func (c *Client) infoRequest(repo, revision, query string) *wire.Request {
 	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
@@ -135,6 +153,16 @@ type infoDocument struct {
 	Siblings       []fileRow
 }
 
+// access says who may see the repo.
+func (d *infoDocument) access() *RepoInfo {
+	info := &RepoInfo{Private: d.Private == true, Open: d.Private == false && d.Gated == false}
+	info.Gated, _ = d.Gated.(string)
+	if d.Gated == true {
+		info.Gated = "auto" // the mode is unknown, and the asker may be let in
+	}
+	return info
+}
+
 // info checks and converts the document.
 func (d *infoDocument) info() (*RepoInfo, error) {
 	if !names.IsCommit(d.SHA) {
@@ -143,16 +171,12 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
 		return nil, fmt.Errorf("%w: info names the repo %q", wire.ErrNotHub, d.ID)
 	}
-	info := &RepoInfo{ID: d.ID, SHA: d.SHA, Private: d.Private == true,
-		Open: d.Private == false && d.Gated == false}
-	info.Gated, _ = d.Gated.(string)
+	info := d.access()
+	info.ID, info.SHA = d.ID, d.SHA
 	info.PipelineTag, _ = d.PipelineTag.(string)
 	info.LibraryName, _ = d.LibraryName.(string)
 	if text, ok := d.LastModified.(string); ok {
 		info.LastModified, _ = time.Parse(time.RFC3339, text)
-	}
-	if d.Gated == true {
-		info.Gated = "auto" // the mode is unknown, and the asker may be let in
 	}
 	for _, row := range d.Siblings {
 		f, err := row.file()

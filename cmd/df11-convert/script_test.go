@@ -47,6 +47,7 @@ func (c ownCache) Run() int {
 //	                           what --log-format=json writes against the form of the log
 //	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models and sources
 //	repo NAME private|manual|auto|file=PATH…   changes a repo, or makes one with empty files; manual and auto are gates; auto admits anyone who agrees
+//	dataset NAME [private|manual|auto]   makes a data set
 //	fault NAME[:N|:always]  spoils answers of the hub
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder
@@ -60,7 +61,7 @@ func TestScript(t *testing.T) {
 		Dir:   filepath.Join("testdata", "script"),
 		Setup: setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": cmdCode, "model": cmdModel, "repo": cmdRepo, "fault": cmdFault, "flip": cmdFlip, "pull": cmdPull,
+			"code": cmdCode, "model": cmdModel, "repo": cmdRepo, "dataset": cmdDataset, "fault": cmdFault, "flip": cmdFlip, "pull": cmdPull,
 			"in": cmdIn, "requests": cmdRequests, "mistakes": cmdMistakes, "commit": cmdCommit,
 		},
 	})
@@ -250,6 +251,18 @@ func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
 			server(ts).AddRepo(args[0], map[string][]byte{strings.TrimPrefix(a, "file="): {0}})
 		}
 	}
+}
+
+func cmdDataset(ts *testscript.TestScript, _ bool, args []string) {
+	var opts []hubtest.RepoOption
+	for _, a := range args[1:] {
+		if a == "private" {
+			opts = append(opts, hubtest.Private())
+		} else {
+			opts = append(opts, hubtest.Gated(a))
+		}
+	}
+	server(ts).AddDataset(args[0], opts...)
 }
 
 func cmdFault(ts *testscript.TestScript, _ bool, args []string) {

@@ -64,27 +64,28 @@ func pipelineOf(m *model.Model) string {
 	return pipelineClass.FindString(name)
 }
 
-// maxNames bounds the base models that the Hub is asked for: the largest merges have about 20.
+// maxNames bounds the base models, and the data sets, that the Hub is asked for: the largest merges
+// have about 20 base models.
 const maxNames = 50
 
 // checkNames leaves out of the card what the source's card calls a model or a data set, but may be a
-// path: the Hub has no model of that name, or, if it isn't asked, something lies there on this disk.
-// If strangers may see the card, a private model stays unnamed, too. Only a local source has such
-// names: a Hub's card is that of a repo.
+// path: the Hub has none of that name, or, if it isn't asked, something lies there on this disk. If
+// strangers may see the card, what is private stays unnamed, too. Only a local source has such names:
+// a Hub's card is that of a repo.
 func (j *job) checkNames(ctx context.Context) {
 	if !j.Model.Local {
 		return
 	}
-	if did := j.front.Limit(maxNames); did != "" {
-		j.noteCard(did)
+	j.noteCard(j.front.Limit(maxNames)...)
+	if j.Push.Publishes() {
+		j.noteCard(j.front.Drop("isn't on the Hub, or is private", func(rule, v string) bool {
+			return j.Push.Hides(ctx, j.Model, v, rule == "datasets")
+		})...)
+		return
 	}
-	isAsked := func(rule string) bool { return rule == "base_model" && j.Push.Publishes() }
-	onDisk := func(rule, v string) bool {
-		return !isAsked(rule) && (model.Exists(v) || model.Exists(filepath.Join(j.Model.Folder, v)))
-	}
-	unknown := func(rule, v string) bool { return isAsked(rule) && j.Push.Hides(ctx, j.Model, v) }
-	j.noteCard(j.front.Drop("is a path on this disk", onDisk)...)
-	j.noteCard(j.front.Drop("isn't on the Hub, or is private", unknown)...)
+	j.noteCard(j.front.Drop("is a path on this disk", func(_, v string) bool {
+		return model.Exists(v) || model.Exists(filepath.Join(j.Model.Folder, v))
+	})...)
 }
 
 // checkCard makes the card and config.json before any work, as far as they don't depend on it, and

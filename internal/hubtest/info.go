@@ -21,6 +21,21 @@ func modelInfo(c *call) (any, error) {
 	return info, nil
 }
 
+// datasetInfo says who may see a data set. Some have no namespace.
+func datasetInfo(c *call) (any, error) {
+	user, err := c.userOf(c.r)
+	if err != nil {
+		return nil, err
+	}
+	name := c.r.PathValue("dataset")
+	owner, _, _ := strings.Cut(name, "/")
+	set, ok := c.datasets[name]
+	if !ok || set.Private && (user == nil || !user.owns(owner)) {
+		return nil, errRepoNotFound(user == nil)
+	}
+	return map[string]any{"id": name, "private": set.Private, "gated": set.gate(), "disabled": false}, nil
+}
+
 // listModels lists the models that the caller may see, by a part of the name and by the relation to
 // a base model that their cards state.
 func listModels(c *call) (any, error) {
@@ -44,16 +59,12 @@ func listModels(c *call) (any, error) {
 
 func (c *call) info(head *Commit) map[string]any {
 	opts, name := c.repo.opts, c.repo.name
-	var gated any = false
-	if opts.Gated != "" {
-		gated = opts.Gated
-	}
 	card, _ := parseCard(head.Files["README.md"].content)
 	info := map[string]any{
 		"_id": blobID([]byte(name))[:24], "id": name, "modelId": name, "author": c.repo.namespace(),
 		"sha": head.OID, "createdAt": c.repo.created.UTC().Format(hubTime),
 		"lastModified": head.Date.UTC().Format(hubTime),
-		"private":      opts.Private, "gated": gated, "disabled": false,
+		"private":      opts.Private, "gated": opts.gate(), "disabled": false,
 		"downloads": 0, "likes": 0, "tags": []string{},
 	}
 	for _, k := range []string{"pipeline_tag", "library_name"} {

@@ -74,6 +74,14 @@ type repoOptions struct {
 	says     func(info map[string]any)
 }
 
+// gate returns how the hub writes the gate.
+func (o *repoOptions) gate() any {
+	if o.Gated == "" {
+		return false
+	}
+	return o.Gated
+}
+
 // RepoOption changes a repo of AddRepo.
 type RepoOption func(*repoOptions)
 

@@ -54,9 +54,10 @@ func noPage(http.ResponseWriter, *http.Request) error {
 func (s *Server) apiRoutes() map[string]handler {
 	const model = "/api/models/{ns}/{name}"
 	return map[string]handler{
-		"/":                  noPage,
-		"GET /api/whoami-v2": s.route(accessLogin, whoami),
-		"GET /api/models":    s.route(accessNone, listModels),
+		"/":                              noPage,
+		"GET /api/whoami-v2":             s.route(accessLogin, whoami),
+		"GET /api/models":                s.route(accessNone, listModels),
+		"GET /api/datasets/{dataset...}": s.route(accessNone, datasetInfo),
 		"POST /api/validate-yaml": routeBody(s, accessNone,
 			validateYAML),
 		"POST /api/repos/create": routeBody(s, accessLogin,

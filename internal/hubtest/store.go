@@ -19,12 +19,15 @@ type store struct {
 	objects map[string]*object // large files, by sha256
 	repos   map[string]*repo
 	renames map[string]string // old name → new name
+
+	datasets map[string]repoOptions
 }
 
 func newStore(cfg *config) *store {
 	return &store{
 		cfg: cfg, folder: pushFolder(cfg.pushDir),
 		objects: map[string]*object{}, repos: map[string]*repo{}, renames: map[string]string{},
+		datasets: map[string]repoOptions{},
 	}
 }
 
@@ -38,6 +41,17 @@ func (s *store) AddRepo(name string, files map[string][]byte, opts ...RepoOption
 	}
 	s.mu.Unlock()
 	return s.Push(name, "main", files)
+}
+
+// AddDataset makes a data set (or replaces it). The Hub says who may see it, and nothing else.
+func (s *store) AddDataset(name string, opts ...RepoOption) {
+	var o repoOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.datasets[name] = o
 }
 
 // newRepo makes an empty repo with the hub's first commit.

@@ -71,23 +71,29 @@ func LeftOut(readme []byte, linked bool) (did []string) {
 	return did
 }
 
-// Limit leaves out base models beyond a number, and says so, or returns "".
-func (f *FrontMatter) Limit(most int) (did string) {
-	if n := len(f.BaseModel); n > most {
-		f.BaseModel = f.BaseModel[:most]
-		return fmt.Sprintf("left out %d of %d values of base_model", n-most, n)
-	}
-	return ""
-}
-
-// Drop removes the names of models and data sets for which wrong returns true, and says so.
-func (f *FrontMatter) Drop(why string, wrong func(key, v string) bool) (did []string) {
-	for _, m := range f.members() {
-		if m.rule == "base_model" || m.key == "datasets" {
-			did = append(did, m.remove(why, func(v string) bool { return wrong(m.rule, v) })...)
+// Limit leaves out models and data sets beyond a number of each, and says so.
+func (f *FrontMatter) Limit(most int) (did []string) {
+	for _, m := range f.named() {
+		if n := len(*m.values); n > most {
+			*m.values = (*m.values)[:most]
+			did = append(did, fmt.Sprintf("left out %d of %d values of %s", n-most, n, m.key))
 		}
 	}
 	return did
+}
+
+// Drop removes the names of models and data sets for which wrong returns true, and says so.
+func (f *FrontMatter) Drop(why string, wrong func(rule, v string) bool) (did []string) {
+	for _, m := range f.named() {
+		did = append(did, m.remove(why, func(v string) bool { return wrong(m.rule, v) })...)
+	}
+	return did
+}
+
+// named lists the members that name models and data sets.
+func (f *FrontMatter) named() []member {
+	return slices.DeleteFunc(f.members(),
+		func(m member) bool { return m.rule != "base_model" && m.rule != "datasets" })
 }
 
 // A member is one of a front matter, and whether the Hub wants a single value of it.

@@ -88,10 +88,14 @@ func (p *Push) CheckCard(ctx context.Context, card []byte) error {
 	return p.Hub.ValidateCard(ctx, card)
 }
 
-// Hides reports whether the target's Hub says that it has no such model, or doesn't say that strangers
-// may know of it although they may see the card that names it.
-func (p *Push) Hides(ctx context.Context, m *model.Model, repo string) bool {
-	info, err := p.Hub.Info(ctx, repo, "")
+// Hides reports whether the target's Hub says that it has no such model, or data set, or doesn't say
+// that strangers may know of it although they may see the card that names it.
+func (p *Push) Hides(ctx context.Context, m *model.Model, repo string, isDataset bool) bool {
+	ask := func() (*hub.RepoInfo, error) { return p.Hub.Info(ctx, repo, "") }
+	if isDataset {
+		ask = func() (*hub.RepoInfo, error) { return p.Hub.DescribeDataset(ctx, repo) }
+	}
+	info, err := ask()
 	if err != nil {
 		return errors.Is(err, hub.ErrNotFound)
 	}
