@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -55,7 +56,7 @@ func randomRange(size int64) (off, n int64) {
 func (u *upload) keepSample() error {
 	off, n := randomRange(u.Size)
 	s := sample{off, make([]byte, n)}
-	if _, err := u.Reader.ReadAt(s.data, s.off); err != nil {
+	if _, err := io.ReadFull(u.section(off, n), s.data); err != nil {
 		return fmt.Errorf("read %s: %w", u.Path, err)
 	}
 	u.samples.Store(sampleKey{u.repo, u.SHA256}, s)

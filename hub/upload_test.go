@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,6 +156,36 @@ func TestWrongBlobs(t *testing.T) {
 			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
+}
+
+// TestReaderThatAnswersEOFWithItsLastBytes checks that an upload takes what io.ReaderAt allows, at the
+// end of any read: EOF and the bytes together.
+func TestReaderThatAnswersEOFWithItsLastBytes(t *testing.T) {
+	for _, n := range []int{1, 100, rangeBytes, 3000} {
+		for range 20 { // the sample is at another place each time
+			b, _ := testBlob(n)
+			b.Reader = eagerReaderAt{b.Reader, b.Size}
+			w := oneObject("lfs", `{"objects":[{"oid":"`+b.SHA256+`","size":`+strconv.Itoa(n)+`}]}`, says(500, ""))
+			c, _ := testClient(t, w)
+			if _, err := c.Upload(t.Context(), "a/b", "main", b); err != nil {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+		}
+	}
+}
+
+// eagerReaderAt answers io.EOF together with the last bytes.
+type eagerReaderAt struct {
+	io.ReaderAt
+	size int64
+}
+
+func (r eagerReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(p, off)
+	if err == nil && off+int64(n) == r.size {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // countingReaderAt counts its reads.
