@@ -27,10 +27,51 @@ func Unmarshal(data []byte, v any) error {
 		return err
 	}
 	if err := decode(dec, reflect.ValueOf(v).Elem()); err != nil {
-		return err
+		return whyNotJSON(data, err)
 	}
 	return atEnd(dec)
 }
+
+// whyNotJSON turns an error of encoding/json about the form of a text into one that says where the
+// text stops being JSON. It returns any other error as it is.
+func whyNotJSON(data []byte, err error) error {
+	_, isSyntax := errors.AsType[*json.SyntaxError](err)
+	switch {
+	case err == nil:
+		return nil
+	case len(bytes.TrimSpace(data)) == 0:
+		return errors.New("it's empty")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errEndsEarly
+	case !isSyntax:
+		return err
+	}
+	// A decoder that has read tokens no longer counts all bytes, so this reads the text once more.
+	var text json.RawMessage
+	whole := json.Unmarshal(standard(bytes.TrimPrefix(data, bom)), &text)
+	wrong, isSyntax := errors.AsType[*json.SyntaxError](whole)
+	switch {
+	case !isSyntax: // the text is JSON, but has more after it
+		return errTextAfter
+	case strings.HasPrefix(wrong.Error(), "unexpected end"):
+		return errEndsEarly
+	}
+	text = bytes.TrimPrefix(data, bom)
+	before := text[:max(0, wrong.Offset-1)]
+	line := bytes.Count(before, []byte("\n")) + 1
+	at, _ := utf8.DecodeRune(text[len(before):])
+	if at == '\n' {
+		return fmt.Errorf("line %d ends too early", line)
+	}
+	return fmt.Errorf("line %d: %q can't be there", line, at)
+}
+
+var (
+	errEndsEarly = errors.New("it ends too early")
+	errTextAfter = errors.New("text after the JSON value")
+
+	bom = []byte("\ufeff")
+)
 
 // decode reads the next value into v, whose old contents are lost. Package json reads any value
 // without a struct.
@@ -141,6 +182,7 @@ func Members(data []byte) (list []Member, begin int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	defer func() { err = whyNotJSON(data, err) }()
 	offset := func() int { return skip + int(dec.InputOffset()) }
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, 0, errors.New("not a JSON object")
@@ -166,8 +208,7 @@ func Members(data []byte) (list []Member, begin int, err error) {
 
 // newDecoder returns a decoder for a text without its byte order mark, which has skip bytes.
 func newDecoder(data []byte) (dec *json.Decoder, skip int, err error) {
-	const bom = "\ufeff"
-	text := bytes.TrimPrefix(data, []byte(bom))
+	text := bytes.TrimPrefix(data, bom)
 	if !utf8.Valid(text) {
 		return nil, 0, errors.New("not valid UTF-8")
 	}
@@ -180,7 +221,7 @@ func newDecoder(data []byte) (dec *json.Decoder, skip int, err error) {
 // atEnd refuses text after the value.
 func atEnd(dec *json.Decoder) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("text after the JSON value")
+		return errTextAfter
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -165,6 +166,33 @@ func TestTypesInWords(t *testing.T) {
 		}
 		if err := python.Unmarshal([]byte(text), &v); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestWhyNotJSON checks that an error about the form of a text names the place, and says nothing in
+// the words of encoding/json, however the text is read.
+func TestWhyNotJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "it's empty", " \n": "it's empty", "{": "it ends too early", `{"n": 1`: "it ends too early", `{"x": [1, `: "it ends too early",
+		`{"x": "a`: "it ends too early", `{"files": [{"name": "f"}`: "it ends too early",
+		"{\n  \"n\": 1,\n}": `line 3: '}' can't be there`, "{\"x\": {\n\n\"y\": [1,,2]}}": `line 3: ',' can't be there`, "\ufeff{\n'n': 1}": `line 2: '\'' can't be there`,
+		"{\"n\" 1}": `line 1: '1' can't be there`, "{\"n\": 1\n\"x\": NaN}": `line 2: '"' can't be there`, "{\"low\": -Infinity,\n\"x\": é}": `line 2: 'é' can't be there`,
+		"{\"x\":\n\"a\nb\"}": "line 2 ends too early", `{"n": 1} x`: "text after the JSON value", `{"n": 1}}`: "text after the JSON value",
+	} {
+		if err := python.Unmarshal([]byte(text), new(document)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+		if _, _, err := python.Members([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("members of %q: %v, want %s", text, err, want)
+		}
+	}
+	for _, c := range texts { // however it is cut off
+		for n := range min(len(c.text), 100) {
+			err := python.Unmarshal([]byte(c.text[:n]), new(document))
+			if err != nil && regexp.MustCompile(`EOF|json:|invalid character|looking for`).MatchString(err.Error()) {
+				t.Errorf("%q: %v", c.text[:n], err)
+			}
 		}
 	}
 }
