@@ -151,23 +151,6 @@ func readList(file string) ([]listedModel, error) {
 	return models, nil
 }
 
-// badYAML turns an error of the YAML library into words that name the line.
-func badYAML(b []byte, err error) error {
-	for i, line := range strings.Split(string(b), "\n") {
-		if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
-			return fmt.Errorf("line %d begins with a tab: use spaces", i+1)
-		}
-	}
-	var top yaml.Node
-	if yaml.Unmarshal(b, &top) == nil && len(top.Content) == 1 {
-		if faults := explainList(top.Content[0]); len(faults) > 0 {
-			texts := transform(faults[:min(5, len(faults))], func(f listFault) string { return string(f) })
-			return errors.New(strings.Join(texts, "; "))
-		}
-	}
-	return errors.New("not readable as YAML: " + strings.TrimPrefix(err.Error(), "yaml: "))
-}
-
 // parseList reads the YAML of a list.
 func parseList(b []byte) ([]listedModel, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
@@ -177,11 +160,11 @@ func parseList(b []byte) ([]listedModel, error) {
 	err := d.Decode(&found)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, badYAML(b, err)
+		return nil, whyNotList(b)
 	case found.Models == nil:
 		return nil, errors.New("it has no models; if that's on purpose, write models: []")
 	case slices.Contains(found.Models, nil): // without the pointer, the decoder leaves it out
-		return nil, errors.New("an entry is empty")
+		return nil, whyNotList(b)
 	case !errors.Is(d.Decode(new(yaml.Node)), io.EOF):
 		return nil, errors.New("more than one YAML document; put all models into one list")
 	}
