@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -120,16 +121,33 @@ func Find(like string) *Entry {
 	return nil
 }
 
-// Near returns the IDs of up to five entries whose names hold the beginning of an unknown one.
+// Near returns the IDs of up to five entries that look like an unknown one, or like the model that it
+// names, the closest first. An ID is near if it has most pairs of letters of the unknown one, in any
+// order, or its first four letters.
 func Near(like string) (ids []string) {
-	family, _, _ := strings.Cut(strings.ToLower(path.Base(like)), "-")
-	family = strings.TrimRight(family, "0123456789.")
+	like = strings.ToLower(path.Base(like))
+	if len(like) < 2 {
+		return nil
+	}
+	shared := func(id string) (n int) {
+		for i := range len(like) - 1 {
+			if strings.Contains(id, like[i:i+2]) {
+				n++
+			}
+		}
+		return n
+	}
+	most := func(id string) bool { return 5*shared(id) >= 3*(len(like)-1) }
+	begins := func(id string) bool { return len(like) >= 4 && strings.HasPrefix(id, like[:4]) }
 	for _, e := range All() {
-		if len(family) > 1 && strings.Contains(e.ID, family) && len(ids) < 5 {
+		if most(e.ID) || begins(e.ID) {
 			ids = append(ids, e.ID)
 		}
 	}
-	return ids
+	slices.SortStableFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(shared(b), shared(a)), cmp.Compare(len(a), len(b)))
+	})
+	return ids[:min(5, len(ids))]
 }
 
 // Score says how specifically an entry matches a source, by its config and its tensors; shape

@@ -13,6 +13,30 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
+// TestNear finds each entry with a name of six letters or more by that name with a slip in it, and the entries for a model by the model's
+// name, and nothing for a name that is like none.
+func TestNear(t *testing.T) {
+	for _, e := range All() {
+		for i := 0; i < len(e.ID) && len(e.ID) >= 6; i++ {
+			for kind, like := range map[string]string{"a letter less": e.ID[:i] + e.ID[i+1:], "another letter": e.ID[:i] + "z" + e.ID[i+1:], "a letter more": e.ID[:i] + "z" + e.ID[i:]} {
+				if near := Near(like); Find(like) == nil && !slices.Contains(near, e.ID) {
+					t.Errorf("%s, %s: %v doesn't have %s", like, kind, near, e.ID)
+				}
+			}
+		}
+	}
+	for like, want := range map[string]string{"Qwen/Qwen3-8B": "qwen3-vl", "qwen3": "qwen3_5", "FLUX-comfy": "flux-comfyui", "mistarl": "mistral-untied", "chroma": "chroma-comfyui"} {
+		if near := Near(like); len(near) == 0 || !slices.Contains(near, want) {
+			t.Errorf("%s: %v, want %s", like, near, want)
+		}
+	}
+	for _, like := range []string{"", "x", "zzzzzzzz", "./src", "é"} {
+		if near := Near(like); len(near) > 0 {
+			t.Errorf("%q: %v", like, near)
+		}
+	}
+}
+
 // TestPatternDictJSON writes dicts as Python's json.dumps does.
 func TestPatternDictJSON(t *testing.T) {
 	d, err := ParsePatternDict([]byte(`{"b\\.\\d+": ["x.y", "z"], "a": [], "é😀\u007f": ["\t"]}`))
