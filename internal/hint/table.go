@@ -302,6 +302,8 @@ var (
 	Certificate  = row("Certificate", "if your network's proxy signs certificates, set SSL_CERT_FILE to the "+
 		"file with its own, often the one in REQUESTS_CA_BUNDLE; on macOS and Windows, add it to the "+
 		"system's certificates")
+	CertificateTime = row("CertificateTime", "check this machine's clock; if it's right, the server needs a "+
+		"new certificate")
 	Firewall = row("Firewall", "let {host} through your firewall or proxy: the Hub answers, but this "+
 		"storage of it doesn't; https://huggingface.co/docs/hub/models-downloading lists its hosts")
 	ProxyLogin = row("ProxyLogin", "set {variable} to http://user:password@host:port")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
@@ -36,13 +37,19 @@ var ErrEndpointParts = errors.New("must not have a user, query, or fragment")
 // parseEndpoint checks an endpoint and removes trailing slashes.
 func parseEndpoint(s string) (Endpoint, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint))
-	if err != nil || u.Host == "" || !isHTTP(u) { // err may show a password
+	if err != nil || u.Host == "" || !isHTTP(u) || !isPort(u.Port()) { // err may show a password
 		return Endpoint{}, &EndpointError{s}
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return Endpoint{}, fmt.Errorf("endpoint %q %w", redactURL(u), ErrEndpointParts)
 	}
 	return Endpoint{u}, nil
+}
+
+// isPort reports whether an address's port is empty or a number that a port can have.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }

@@ -56,6 +56,15 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// TestPorts checks that an address with a port that can't be is refused before a request.
+func TestPorts(t *testing.T) {
+	for port, ok := range map[string]bool{"": true, ":1": true, ":65535": true, ":0": false, ":65536": false, ":99999999999999999999": false} {
+		if _, err := parseEndpoint("https://hub.test" + port); (err == nil) != ok {
+			t.Errorf("port %s: %v", port, err)
+		}
+	}
+}
+
 func TestBadRedirects(t *testing.T) {
 	for name, location := range map[string]string{
 		"plain http":                   "http://hub.test/api/y",

@@ -3,7 +3,9 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -79,13 +81,18 @@ func join(by string, parts ...string) string {
 // plain are causes that a person understands without the request's details.
 var plain = []error{ErrRevisionNotFound, ErrNotFound, ErrGated, ErrUnauthorized, ErrDisabled}
 
-// Brief returns one sentence if the Hub can't be reached, the token is missing, refused, or lacks a
-// right, or a repo or revision is missing or gated. For other errors, whose details matter, it
-// returns "".
+// Brief returns one sentence if the Hub can't be reached or doesn't answer, the token is missing,
+// refused, or lacks a right, or a repo or revision is missing or gated. For other errors, whose
+// details matter, it returns "".
 func (e *Error) Brief() string {
+	u, _ := url.Parse(e.URL)
+	none, isNone := errors.AsType[*notConnectedError](e.Err)
 	switch {
-	case errors.Is(e, errNoConnection):
-		return e.Err.Error()
+	case isNone:
+		return none.inWords()
+	case e.Status == 0 && e.Err != nil && u != nil && u.Host != "" &&
+		!IsA[*cause](e.Err) && !IsA[*fs.PathError](e.Err):
+		return join(": ", e.Op, u.Host, inWords(e.Err))
 	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
 		return "no token is set"
 	case e.Repo == "" && errors.Is(e, ErrUnauthorized):

@@ -122,6 +122,7 @@ var (
 	errLocalBody = lasting("the file to send can't be read", none)
 	ErrBadURL    = lasting("unreadable URL", none)
 	errLinks     = lasting("the storage refuses its own links", hint.Again)
+	errCut       = &cause{"the answer is cut off", hint.Again, true, io.ErrUnexpectedEOF}
 	// a second try may reach the Hub
 	errEmpty  = &cause{"the answer isn't from a hub: it's empty", hint.NotHub, true, ErrNotHub}
 	ErrNoETag = &cause{"the storage's answer has no ETag", hint.NoETag, false, ErrNotHub}

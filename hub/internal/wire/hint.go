@@ -98,14 +98,21 @@ func (e *Error) step() hint.Hint {
 		return c.hint
 	}
 	// a browser says nothing of TLS
-	if runtime.GOOS != "js" && IsA[x509.UnknownAuthorityError](e.Err) {
-		return hint.Certificate
+	if runtime.GOOS != "js" && e.Err != nil {
+		wrong, _ := errors.AsType[x509.CertificateInvalidError](e.Err)
+		switch {
+		case IsA[x509.UnknownAuthorityError](e.Err):
+			return hint.Certificate
+		case IsA[x509.HostnameError](e.Err):
+			return hint.NotHub
+		case wrong.Cert != nil && wrong.Reason == x509.Expired:
+			return hint.CertificateTime
+		}
 	}
 	switch text := e.Error(); {
 	case e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError:
 		return hint.Again
-	case strings.Contains(text, "not look like a TLS handshake"),
-		strings.Contains(text, "malformed HTTP response"):
+	case strings.Contains(text, noTLS), strings.Contains(text, noHTTP):
 		return hint.AnyScheme
 	case e.Status == http.StatusBadRequest, e.Status == http.StatusUnprocessableEntity:
 		return hint.Report

@@ -28,6 +28,8 @@ func TestHints(t *testing.T) {
 		{Error{Err: errPage, Endpoint: PublicEndpoint}, hint.WebPage, "login page"},
 		{Error{Err: errors.New("first record does not look like a TLS handshake")}, hint.AnyScheme, "https://"},
 		{Error{Err: x509.UnknownAuthorityError{}}, hint.Certificate, "SSL_CERT_FILE"},
+		{Error{Err: x509.HostnameError{Certificate: &x509.Certificate{}}, Endpoint: mirror, variable: "HF_ENDPOINT"}, hint.NotHubAt, mirror},
+		{Error{Err: x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}}, hint.CertificateTime, "clock"},
 		{Error{Err: ErrForbidden}, hint.Forbidden, hint.Login.String()},
 		{Error{Err: ErrForbidden, login: "unset X"}, hint.Forbidden, "unset X"},
 		{Error{Err: errLinks, Attempts: 2}, hint.Again, ""},

@@ -125,9 +125,17 @@ func decode(body io.Reader, out any) error {
 	if err = json.Unmarshal(data, out); err == nil {
 		return nil
 	}
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok &&
-		syntax.Offset >= int64(len(data)) {
-		return fmt.Errorf("answer is cut: %w", io.ErrUnexpectedEOF)
+	syntax, isSyntax := errors.AsType[*json.SyntaxError](err)
+	kind, isType := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case isSyntax && syntax.Offset >= int64(len(data)):
+		return errCut
+	case isSyntax:
+		return fmt.Errorf("%w: it isn't JSON", ErrNotHub)
+	case isType && kind.Field != "":
+		return fmt.Errorf("%w: its %s is of the type %s", ErrNotHub, kind.Field, kind.Value)
+	case isType:
+		return fmt.Errorf("%w: it's JSON of the type %s", ErrNotHub, kind.Value)
 	}
 	return fmt.Errorf("%w: %w", ErrNotHub, err)
 }

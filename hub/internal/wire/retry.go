@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -75,8 +74,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 			return t.lose(e, attempts)
 		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
 			now().Add(d).Sub(start) > firstContact:
-			return e.Under(fmt.Errorf("%w to %s: %w", errNoConnection, t.Endpoint.Host,
-				e.Err)).after(attempts)
+			return e.Under(&notConnectedError{t.Endpoint.Host, e.Err}).after(attempts)
 		}
 		waited += d
 		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(),
@@ -175,6 +173,9 @@ func (t *Transport) lose(e *Error, attempts int) *Error {
 func (e *Error) waitReason(failures int) string {
 	if errors.Is(e, ErrExpired) && failures > 1 { // a new link
 		return errLinks.Error()
+	}
+	if e.Status == 0 && e.Err != nil {
+		return inWords(e.Err)
 	}
 	return e.reason()
 }
