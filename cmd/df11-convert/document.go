@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -49,7 +48,7 @@ type failure struct {
 // unprintable characters in names, because a JSON parser would undo the escapes that stdout adds.
 func failureOf(err error) *failure {
 	k := kindOf(err)
-	f := &failure{Kind: k.name, Message: human.Message("%s", hub.Brief(err)), exit: k.code}
+	f := &failure{Kind: k.name, Message: human.Message("%s", message(err)), exit: k.code}
 	if whole := human.Message("%v", err); whole != f.Message {
 		f.Detail = whole
 	}

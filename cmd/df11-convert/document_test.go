@@ -1,13 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -44,5 +50,35 @@ func TestNamesTurnNothing(t *testing.T) {
 	f := failureOf(&plan.RefusedError{Detail: "a.\u202egnp is F16", Hint: hint.IndexOrSingle.With("file", "\u2066b")})
 	if f.Message != `a.\u202egnp is F16` || !strings.HasSuffix(f.Hint, ` \u2066b`) {
 		t.Errorf("%q, %q", f.Message, f.Hint)
+	}
+}
+
+// TestPathsInPlainWords checks what is said about a path that can't be read or written, and that the
+// system's words stay in the detail.
+func TestPathsInPlainWords(t *testing.T) {
+	t.Chdir(t.TempDir())
+	world.Must(t, os.WriteFile("file", nil, 0o600))
+	_, none := os.ReadFile("none")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{none, "none: no such file or folder"},
+		{&fs.PathError{Op: "read", Path: "folder", Err: syscall.EISDIR}, "folder: it's a folder, not a file"},
+		{&fs.PathError{Op: "open", Path: "file/x", Err: syscall.ENOTDIR}, "file/x: the path leads through a file"},
+		{os.MkdirAll("file", 0o700), "file: it's a file, not a folder"},
+		{os.MkdirAll("file/x", 0o700), "file: it's a file, not a folder"},
+		{os.Mkdir("none/x", 0o700), "none/x: the folder for it doesn't exist"},
+		{fmt.Errorf("pattern dict: %w", none), "pattern dict: none: no such file or folder"},
+		{&disk.Error{Kind: disk.Output, Folder: "file", Err: os.MkdirAll("file", 0o700)}, "output folder file: it's a file, not a folder"},
+		{&fs.PathError{Op: "write", Path: "file", Err: errors.New("no space left")}, "write file: no space left"},
+	} {
+		f := failureOf(c.err)
+		if f.Message != c.want {
+			t.Errorf("%v: %q, want %q", c.err, f.Message, c.want)
+		}
+		if f.Detail != c.err.Error() && f.Message != c.err.Error() {
+			t.Errorf("%v: the detail is %q", c.err, f.Detail)
+		}
 	}
 }

@@ -2,7 +2,12 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -72,6 +77,40 @@ func kindOf(err error) kind {
 	name := pipeline.ErrorOf(err).Kind
 	code, known := exits[name]
 	return kind{string(name), choose(known, code, exitError)}
+}
+
+// message returns the text of an error. What the system says about a path becomes plain words, and a
+// path that the text before has named isn't repeated.
+func message(err error) string {
+	text := hub.Brief(err)
+	e, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
+		return text
+	}
+	reads := slices.Contains([]string{"open", "openat", "read", "stat", "statat", "lstat"}, e.Op)
+	plain := ""
+	switch {
+	case errors.Is(e, fs.ErrNotExist) && reads:
+		plain = "no such file or folder"
+	case errors.Is(e, fs.ErrNotExist):
+		plain = "the folder for it doesn't exist"
+	case errors.Is(e, syscall.EISDIR):
+		plain = "it's a folder, not a file"
+	case errors.Is(e, syscall.ENOTDIR) && e.Op == "mkdir":
+		plain = "it's a file, not a folder"
+	case errors.Is(e, syscall.ENOTDIR):
+		plain = "the path leads through a file"
+	default:
+		return text
+	}
+	before, after, found := strings.Cut(text, e.Error())
+	if !found {
+		return text
+	}
+	if !strings.HasSuffix(before, e.Path+": ") {
+		plain = e.Path + ": " + plain
+	}
+	return before + plain + after
 }
 
 // A listedError is an error about a list's model.
