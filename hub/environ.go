@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// Environ returns the options from the HF_* variables and the token file, read as the Python client
-// does. getenv returns a variable's value; nil is os.Getenv. home is the user's home directory. The error wraps ErrTrustedPublisher if HF_OIDC_RESOURCE
-// is set but there's no identity. The options then lack only the token, so a caller with its own
-// token may go on.
+// Environ returns the options from the HF_* variables and the token file, read as constants.py of
+// huggingface_hub does, except that an empty variable counts as none. getenv returns a variable's
+// value; nil is os.Getenv. home is the user's home directory. The error wraps ErrTrustedPublisher if
+// HF_OIDC_RESOURCE is set but there's no identity. The options then lack only the token, so a caller
+// with its own token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
 	if getenv == nil {
 		getenv = os.Getenv
@@ -28,8 +30,9 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	if opt.Endpoint != wire.PublicEndpoint {
 		opt.EndpointSource = "HF_ENDPOINT"
 	}
-	opt.CacheDir = path("HF_HUB_CACHE", filepath.Join(hfHome, "hub"))
-	opt.Offline = truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE"))
+	opt.CacheDir = path("HF_HUB_CACHE",
+		cmp.Or(getenv("HUGGINGFACE_HUB_CACHE"), filepath.Join(hfHome, "hub")))
+	opt.Offline = truthy(cmp.Or(getenv("HF_HUB_OFFLINE"), getenv("TRANSFORMERS_OFFLINE")))
 	if opt.Publisher, err = publisherOf(getenv); err == nil {
 		file := path("HF_TOKEN_PATH", filepath.Join(hfHome, "token"))
 		opt.Token, opt.TokenSource, err = findToken(getenv, file)
@@ -65,7 +68,7 @@ func cleanToken(s string) string {
 	return strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(s))
 }
 
-// truthy is the Python client's rule for switches.
+// truthy is _is_true of the Python client's constants.py.
 func truthy(v string) bool {
 	switch strings.ToUpper(v) {
 	case "1", "ON", "YES", "TRUE":
@@ -74,16 +77,19 @@ func truthy(v string) bool {
 	return false
 }
 
-// expandPath expands ~ at the start and $VAR anywhere.
+// variable matches what Python's os.path.expandvars takes for a variable on every system.
+var variable = regexp.MustCompile(`\$(?:(\w+)|\{([^}]*)\})`)
+
+// expandPath expands ~ at the start, and then the variables that are set. As Python's
+// os.path.expanduser and expandvars, it leaves the others as they are.
 func expandPath(p string, getenv func(string) string, home string) string {
-	p = os.Expand(p, getenv)
-	if p == "~" {
-		return home
+	if p == "~" || strings.HasPrefix(p, "~") && os.IsPathSeparator(p[1]) {
+		p = filepath.Join(home, p[1:])
 	}
-	if rest, ok := strings.CutPrefix(p, "~/"); ok {
-		return filepath.Join(home, rest)
-	}
-	return p
+	return variable.ReplaceAllStringFunc(p, func(v string) string {
+		name := variable.FindStringSubmatch(v)
+		return cmp.Or(getenv(cmp.Or(name[1], name[2])), v)
+	})
 }
 
 // publisherOf returns the publisher that the Python client's variables describe, or nil.

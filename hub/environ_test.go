@@ -33,7 +33,14 @@ func TestEnviron(t *testing.T) {
 		{"XDG", "XDG_CACHE_HOME=/x", found{cache: "/x/huggingface/hub"}, ""},
 		{"HF_HOME with tilde", "HF_HOME=~/hf XDG_CACHE_HOME=/x", found{cache: "/home/u/hf/hub"}, ""},
 		{"HF_HOME with variable", "HF_HOME=$D/hf D=/data", found{cache: "/data/hf/hub"}, ""},
+		{"HF_HOME with braces", "HF_HOME=${D}/${E}x D=/data E=e", found{cache: "/data/ex/hub"}, ""},
+		{"HF_HOME with an unknown variable", "HF_HOME=/mnt/$share/${no}/$/x", found{cache: "/mnt/$share/${no}/$/x/hub"}, ""},
+		{"tilde of a variable", "HF_HOME=$D D=~/hf", found{cache: "/home/u/hf/hub"}, ""},
+		{"tilde elsewhere", "HF_HOME=/a/~/b", found{cache: "/a/~/b/hub"}, ""},
+		{"XDG with variable", "XDG_CACHE_HOME=$D/x D=/data", found{cache: "/data/x/huggingface/hub"}, ""},
 		{"cache apart", "HF_HOME=/h HF_HUB_CACHE=/c", found{cache: "/c"}, ""},
+		{"cache by its old name", "HF_HOME=/h HUGGINGFACE_HUB_CACHE=~/c", found{cache: "/home/u/c"}, ""},
+		{"cache by both names", "HF_HUB_CACHE=/c HUGGINGFACE_HUB_CACHE=/old", found{cache: "/c"}, ""},
 		{"endpoint", "HF_HOME=/h HF_ENDPOINT=http://127.0.0.1:9//", found{cache: "/h/hub", endpoint: "http://127.0.0.1:9"}, ""},
 
 		{"no token", "HF_HOME=/h", found{cache: "/h/hub"}, ""},
@@ -56,6 +63,8 @@ func TestEnviron(t *testing.T) {
 		{"offline: Yes", "HF_HOME=/h HF_HUB_OFFLINE=Yes", found{cache: "/h/hub", offline: true}, ""},
 		{"offline: TRUE", "HF_HOME=/h HF_HUB_OFFLINE=TRUE", found{cache: "/h/hub", offline: true}, ""},
 		{"offline: 0", "HF_HOME=/h HF_HUB_OFFLINE=0", found{cache: "/h/hub"}, ""},
+		{"offline: the other name", "HF_HOME=/h TRANSFORMERS_OFFLINE=1", found{cache: "/h/hub", offline: true}, ""},
+		{"offline: the first name wins", "HF_HOME=/h HF_HUB_OFFLINE=0 TRANSFORMERS_OFFLINE=1", found{cache: "/h/hub"}, ""},
 		{"offline: 2", "HF_HOME=/h HF_HUB_OFFLINE=2", found{cache: "/h/hub"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,6 +86,16 @@ func TestEnviron(t *testing.T) {
 				t.Errorf("%v, hint %q", err, Hint(err))
 			}
 		})
+	}
+}
+
+// TestEnvironOfAHomeWithADollar checks that a home keeps its name.
+func TestEnvironOfAHomeWithADollar(t *testing.T) {
+	for _, home := range []string{"/home/a$b", "/home/${x}"} {
+		e, err := Environ(func(string) string { return "" }, home)
+		if want := home + "/.cache/huggingface/hub"; err != nil || e.CacheDir != want {
+			t.Errorf("%s: %s, %v", home, e.CacheDir, err)
+		}
 	}
 }
 
