@@ -223,11 +223,13 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		Part: o.part(), Finish: o.Finish,
 		Version: s.Version, Asked: asked(src.opt, o.License), Log: s.Log, Means: s.means(),
 	}
+	repo := ""
 	if o.Push {
-		var err error
-		if job.Push, err = s.push(ctx, o, src.model.Name); err != nil {
+		push, err := s.push(ctx, o, src.model.Name)
+		if err != nil {
 			return job, err
 		}
+		job.Push, repo = push, push.Repo
 	} else if job.OutDir == "" {
 		job.OutDir = ResultName(src.model.Name)
 		if err := notLink(job.OutDir); err != nil {
@@ -239,7 +241,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 			return job, err
 		}
 	}
-	job.WorkDir = o.workDir(job.Push, src.plan.Digest())
+	job.WorkDir = o.workDir(repo, src.plan.Digest())
 	s.sayOtherWork(o, job.WorkDir)
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
@@ -282,7 +284,7 @@ func (s *session) settled(ctx context.Context, o *Options,
 	if at == nil {
 		return nil, ""
 	}
-	return at, o.workDir(push, at.Manifest.Plan.Digest)
+	return at, o.workDir(push.Repo, at.Manifest.Plan.Digest)
 }
 
 // asked returns what a manifest says of the options of a run.

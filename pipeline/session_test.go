@@ -91,7 +91,7 @@ func TestNothingOfOursLiesInASharedDirectory(t *testing.T) {
 	if home := homeDir(); home != me.HomeDir {
 		t.Errorf("home is %s, not %s", home, me.HomeDir)
 	}
-	if dir := new(Options).workDir(nil, strings.Repeat("0", 64)); !strings.HasPrefix(dir, me.HomeDir) {
+	if dir := new(Options).workDir("", strings.Repeat("0", 64)); !strings.HasPrefix(dir, me.HomeDir) {
 		t.Errorf("work lies in %s", dir)
 	}
 }

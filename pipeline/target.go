@@ -85,10 +85,11 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 	return push, validRepo("--repo-id", push.Repo)
 }
 
-// workDir returns the work folder of one job: the options', or one in it or in the user's cache.
+// workDir returns the work folder of one job: the options', or one in it or in the user's cache. A job
+// that publishes has a repo.
 // The same job always gets the same folder, so a rerun finds earlier work. Other jobs, such as
 // other parts of the model, get other folders, so they can run at the same time.
-func (o *Options) workDir(push *publish.Push, digest string) string {
+func (o *Options) workDir(repo, digest string) string {
 	in := o.WorkDir
 	if in != "" && !o.SharedWorkDir {
 		return in
@@ -101,8 +102,8 @@ func (o *Options) workDir(push *publish.Push, digest string) string {
 		in = filepath.Join(cache, "df11-convert")
 	}
 	name := digest[:16]
-	if push != nil {
-		name = strings.ReplaceAll(push.Repo, "/", "--") + "-" + name
+	if repo != "" {
+		name = strings.ReplaceAll(repo, "/", "--") + "-" + name
 	}
 	if part := o.part(); !part.Whole() {
 		name += "-" + part.String()

@@ -48,7 +48,7 @@ func (s *state) checkDisk(ctx context.Context) error {
 
 // leftovers lists the outputs of earlier runs that no commit names yet.
 func (s *state) leftovers() []ledger.Output {
-	if !s.Push.Publishes() {
+	if s.Push == nil {
 		return nil
 	}
 	return slices.DeleteFunc(s.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })

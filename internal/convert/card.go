@@ -77,7 +77,7 @@ func (j *job) checkNames(ctx context.Context) {
 		return
 	}
 	j.noteCard(j.front.Limit(maxNames)...)
-	if j.Push.Publishes() {
+	if j.Push != nil {
 		j.noteCard(j.front.Drop("isn't on the Hub, or is private", func(rule, v string) bool {
 			return j.Push.Hides(ctx, j.Model, v, rule == "datasets")
 		})...)
@@ -95,10 +95,10 @@ func (j *job) checkCard(ctx context.Context) error {
 		return err
 	}
 	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
-	at := j.Push.Where()
+	at := j.where()
 	r.report.Target.Repo, r.report.Target.Branch = at.Repo, at.Branch
 	card, err := r.card()
-	if err != nil {
+	if err != nil || j.Push == nil {
 		return err
 	}
 	return j.Push.CheckCard(ctx, card)

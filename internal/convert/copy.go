@@ -59,7 +59,7 @@ func (s *state) copiedInside(ctx context.Context) map[string]string {
 }
 
 // copiesInside reports whether the run asks the target's server to copy files.
-func (s *state) copiesInside() bool { return !s.sendAll && !s.folder.Stays }
+func (s *state) copiesInside() bool { return s.to != nil && !s.sendAll && !s.folder.Stays }
 
 // checkCopies refuses a disk that can't hold the largest file to copy, unless the Hub can copy that
 // file.
@@ -84,8 +84,8 @@ type copier struct {
 	from   model.Source
 	model  *model.Model
 	folder *publish.Folder
-	to     publish.Remote
-	space  budget.Space // for files that don't stay in the folder
+	to     publish.Remote // nil: the folder keeps them
+	space  budget.Space   // for files that don't stay in the folder
 	// the files are small: they wait until the end and are uploaded together
 	wait bool
 }
@@ -147,7 +147,7 @@ func (k *copier) copyAll(ctx context.Context, known map[string]string) ([]publis
 // the folder doesn't keep it.
 func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 	err := k.copy(ctx, s)
-	if err != nil || k.wait {
+	if err != nil || k.wait || k.to == nil {
 		return err
 	}
 	err = k.to.UploadFile(ctx, *s)

@@ -118,7 +118,7 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 func (w *world) convert(ctx context.Context, t *testing.T, work string, change ...func(*convert.Options)) (*convert.Report, error) {
 	t.Helper()
 	ours := func(o *convert.Options) {
-		o.Push.Repo, o.WorkDir, o.Log = targetRepo, work, slog.New(w.log)
+		push(o).Repo, o.WorkDir, o.Log = targetRepo, work, slog.New(w.log)
 		o.CommitWait = time.Minute // tiny models too
 	}
 	return convertWith(ctx, t, w.client(t), sourceRepo, w.plan, slices.Concat([]func(*convert.Options){ours}, w.change, change)...)
@@ -135,7 +135,7 @@ func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string
 	var err error
 	if filepath.IsAbs(source) {
 		opt.Source, opt.Model, opt.Plan = openLocal(t, source, p)
-		opt.Push.Private = new(false) // these tests are about other things
+		push(&opt).Private = new(false) // these tests are about other things
 	} else if opt.Source, opt.Model, opt.Plan, err = openModel(ctx, c, source, p); err != nil {
 		return nil, err
 	}
@@ -144,6 +144,9 @@ func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string
 	}
 	return converted(ctx, opt)
 }
+
+// push returns the Hub's target in the options of a conversion.
+func push(o *convert.Options) *publish.Push { return o.Push.(*publish.Push) }
 
 // converted opens the targets of a conversion and makes what they lack.
 func converted(ctx context.Context, opt convert.Options) (*convert.Report, error) {

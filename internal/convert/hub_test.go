@@ -158,8 +158,8 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		"journal":      {map[string][]byte{".df11/part-1-of-1.json": []byte(`{"version":2,"plan":"0"}`)}, false, testToken, is, new(*publish.ConflictError)},
 		"visibility":   {map[string][]byte{}, true, testToken, is, new(*publish.VisibilityError)},
 		"not writable": {map[string][]byte{}, false, "hf_reader", is, new(*hub.Error)},
-		"their name":   {nil, false, testToken, func(o *convert.Options) { o.Push.Repo = "them/x" }, new(*hub.Error)},
-		"the source":   {nil, false, testToken, func(o *convert.Options) { o.Push.Repo, o.Force = sourceRepo, true }, new(*publish.SourceTargetError)},
+		"their name":   {nil, false, testToken, func(o *convert.Options) { push(o).Repo = "them/x" }, new(*hub.Error)},
+		"the source":   {nil, false, testToken, func(o *convert.Options) { push(o).Repo, o.Force = sourceRepo, true }, new(*publish.SourceTargetError)},
 		"disk":         {nil, false, testToken, noDisk, new(*budget.DiskError)},
 		"disk, a repo": {map[string][]byte{"notes.md": []byte("mine")}, false, testToken, noDisk, new(*budget.DiskError)},
 	} {

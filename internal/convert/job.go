@@ -12,11 +12,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A job is what was asked for. What a run finds out is in its state, except for one thing: Model is
-// a copy with the hashes of a local source once the run has computed them.
+// A job is what was asked for. What a run finds out is in its state, except for one thing: once it
+// has opened its targets, Model has the hashes of a local source if they were needed for that.
 type job struct {
 	Options
 	outputs []*spans.Output // all of the plan
@@ -60,7 +61,7 @@ func (j *job) readFront() (err error) {
 		j.replaced = j.front.LicenseText()
 		j.front.SetLicense(j.License)
 	}
-	if j.Push.Publishes() {
+	if j.Push != nil {
 		if err := CheckCard(j.Model, j.License); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (j *job) readFront() (err error) {
 		j.notes = append(j.notes, "the card has nothing of the source's README.md: "+err.Error())
 	}
 	j.noteCard(j.front.Clean()...)
-	if j.Push.Publishes() {
+	if j.Push != nil {
 		j.noteCard(j.Model.CardLeftOut()...)
 	}
 	return nil
@@ -91,8 +92,16 @@ func (j *job) original() (repo, commit string) {
 	return "", ""
 }
 
+// where returns where the result is to be published.
+func (j *job) where() publish.Location {
+	if j.Push == nil {
+		return publish.Location{}
+	}
+	return j.Push.Where()
+}
+
 // target names the repo that the result goes to, or else the folder.
-func (j *job) target() string { return cmp.Or(j.Push.Where().Repo, j.OutDir) }
+func (j *job) target() string { return cmp.Or(j.where().Repo, j.OutDir) }
 
 // carried lists the files that the result takes unchanged from the source.
 func (j *job) carried() []plan.File {

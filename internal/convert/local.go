@@ -17,12 +17,13 @@ import (
 type localSource struct {
 	job *job
 	dir string // for spools
+	// model is the source's: with the SHA-256 of its weight files once an answer needed them
+	model *model.Model
 }
 
-// Weights hashes the weight files, because the plan knows only their headers. From then on those
-// sums count as published.
-func (s localSource) Weights(ctx context.Context) (list []names.File, err error) {
-	original, m := *s.job.Model.Original(), *s.job.Model
+// Weights hashes the weight files, because the plan knows only their headers.
+func (s *localSource) Weights(ctx context.Context) (list []names.File, err error) {
+	original, m := *s.model.Original(), *s.model
 	files := original.Files()
 	if err := addSums(ctx, s.job.Source, files, s.job.Workers); err != nil {
 		return nil, err
@@ -33,29 +34,32 @@ func (s localSource) Weights(ctx context.Context) (list []names.File, err error)
 		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 	}
 	if m.From == nil {
-		s.job.Model = &original
+		s.model = &original
 		return list, nil
 	}
 	m.From = &original
-	s.job.Model = &m
+	s.model = &m
 	return list, nil
 }
 
 // NameNow asks the Hub that the result is published to, if it is.
-func (s localSource) NameNow(ctx context.Context, repo string) (string, error) {
+func (s *localSource) NameNow(ctx context.Context, repo string) (string, error) {
+	if s.job.Push == nil {
+		return "", nil
+	}
 	return s.job.Push.NameNow(ctx, repo)
 }
 
 // HashAt returns "", because a folder has no commits.
-func (localSource) HashAt(context.Context, string, string) (string, error) { return "", nil }
+func (*localSource) HashAt(context.Context, string, string) (string, error) { return "", nil }
 
 // Sum hashes a file that the result copies.
-func (s localSource) Sum(ctx context.Context, name string) (string, error) {
+func (s *localSource) Sum(ctx context.Context, name string) (string, error) {
 	return s.job.sourceSum(ctx, name)
 }
 
 // Made compares all bits of outputs that an earlier version of this program made.
-func (s localSource) Made(ctx context.Context, made []ledger.Output,
+func (s *localSource) Made(ctx context.Context, made []ledger.Output,
 	open publish.Opener) (bool, error) {
 	var outputs []*spans.Output
 	for _, o := range s.job.outputs {
@@ -70,7 +74,7 @@ func (s localSource) Made(ctx context.Context, made []ledger.Output,
 	stored, err := open(ctx, made, s.job.Memory.Pieces)
 	if err == nil {
 		defer stored.Close()
-		_, _, err = forward.Compare(ctx, forward.Comparison{Source: s.job.Source, Model: s.job.Model,
+		_, _, err = forward.Compare(ctx, forward.Comparison{Source: s.job.Source, Model: s.model,
 			Outputs: outputs, Stored: stored, WorkDir: s.dir,
 			Means: forward.Means{Workers: s.job.Workers, Progress: new(progress.Counters)}})
 	}

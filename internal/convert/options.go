@@ -22,7 +22,7 @@ type Options struct {
 	// OutDir is the folder of the result. If it's "", nothing is kept, which needs Push. Push
 	// publishes the result.
 	OutDir string
-	Push   *publish.Push
+	Push   publish.Target // nil: nothing is published
 	// WorkDir holds unfinished work if there is no OutDir.
 	WorkDir string
 
@@ -58,9 +58,9 @@ func (o *Options) check() error {
 	switch {
 	case o.Source == nil || o.Model == nil || o.Plan == nil || len(o.Plan.OutputFiles) == 0:
 		return errors.New("options: a source, its model, and its plan are needed")
-	case o.OutDir == "" && !o.Push.Publishes():
+	case o.OutDir == "" && o.Push == nil:
 		return errors.New("options: a target is needed: a folder, a repo, or both")
-	case (!o.Part.Whole() || o.Finish) && (!o.Push.Publishes() || o.OutDir != ""):
+	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
 		return errors.New(
 			"options: parts are published to a repo: they need a target and no output folder")
 	case !o.Part.Whole() && o.Finish:

@@ -309,9 +309,9 @@ func (o *ownership) make(ctx context.Context, m *maker, out string, change ...fu
 			opt.OutDir, opt.Push = out, nil
 			return
 		}
-		opt.Push.Repo, opt.Push.Private, opt.CommitWait = o.repo, new(bool), 1
+		push(opt).Repo, push(opt).Private, opt.CommitWait = o.repo, new(bool), 1
 		if o.branch != "main" {
-			opt.Push.Revision = o.branch
+			push(opt).Revision = o.branch
 		}
 	}
 	_, err := convertWith(ctx, o.t, o.client(o.t), m.source, m.opt, slices.Concat([]func(*convert.Options){where}, change)...)

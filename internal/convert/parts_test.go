@@ -103,7 +103,7 @@ func TestPartsOfTwoFolders(t *testing.T) {
 // pushLocal converts a folder to the target.
 func (w *world) pushLocal(t *testing.T, dir string, change ...func(*convert.Options)) error {
 	t.Helper()
-	to := func(o *convert.Options) { o.Push.Repo = targetRepo }
+	to := func(o *convert.Options) { push(o).Repo = targetRepo }
 	_, err := convertWith(t.Context(), t, w.client(t), dir, plan.Options{}, slices.Concat([]func(*convert.Options){to}, change)...)
 	return err
 }

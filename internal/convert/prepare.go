@@ -24,7 +24,7 @@ type state struct {
 	*job
 	*lessons
 	folder *publish.Folder // where outputs are made
-	to     publish.Remote  // where they're published
+	to     publish.Remote  // where they're published; nil: nowhere
 	ledger *ledger.Ledger
 	notes  []string // warnings about what the Hub advises against
 }
@@ -43,27 +43,33 @@ func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
 	if !stays {
 		root = s.WorkDir
 	}
-	from := publish.OriginOf(s.Model)
+	from, local := publish.OriginOf(s.Model), (*localSource)(nil)
 	if from.Local {
-		from.Source = localSource{j, filepath.Join(root, names.StateDir)}
+		local = &localSource{j, filepath.Join(root, names.StateDir), s.Model}
+		from.Source = local
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
-	run.Memory, run.Ref = s.Memory.Budget, s.Push.Ref()
+	run.Memory, run.Ref = s.Memory.Budget, s.where().Ref()
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm(root)); err != nil {
 		return nil, err
 	}
 	if s.folder.Unlocked() {
 		s.Log.Warn("the file system has no locks, so use the folder from one run at a time", "folder", root)
 	}
-	if err := s.readTargets(ctx, run); err != nil {
+	if err := s.openTargets(ctx, run); err != nil {
+		return nil, errors.Join(err, s.close(false))
+	}
+	if local != nil { // from now on, its sums count as published
+		s.Model = local.model
+	}
+	if err := s.begin(ctx, run); err != nil {
 		return nil, errors.Join(err, s.close(false))
 	}
 	return s, nil
 }
 
-// readTargets reads what the targets hold into one ledger. From then on the folder keeps its
-// journal.
-func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error {
+// openTargets reads what the targets hold into one ledger.
+func (s *state) openTargets(ctx context.Context, run *publish.Conversion) error {
 	s.ledger = s.folder.Ledger()
 	if err := s.folder.Clear(); err != nil {
 		return err
@@ -76,12 +82,15 @@ func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error 
 		return err
 	}
 	// an existing target may hold so much of the result that the rest fits
-	if err := s.checkDisk(ctx); err != nil && s.Push.Empty(ctx) {
+	if err := s.checkDisk(ctx); err != nil && (s.Push == nil || s.Push.Empty(ctx)) {
 		return err
 	}
-	if err := s.openRemote(ctx, run); err != nil {
-		return err
-	}
+	return s.openRemote(ctx, run)
+}
+
+// begin keeps of the ledger what this plan can have made, and says what the run will replace and
+// remove. From then on the folder keeps its journal.
+func (s *state) begin(ctx context.Context, run *publish.Conversion) error {
 	s.ledger.Keep(s.planned())
 	if err := takeOver(ctx, s); err != nil {
 		return err
@@ -134,7 +143,7 @@ func hubProblems(p *plan.Plan, outputs []*spans.Output) (refused, advised []hubr
 // checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
 // advises against.
 func (s *state) checkLimits(ctx context.Context) error {
-	if !s.Push.Publishes() {
+	if s.Push == nil {
 		return nil
 	}
 	total := spans.LikelyBytes(s.outputs)
@@ -174,6 +183,9 @@ func (j *job) planned() func(ledger.Output) bool {
 // openRemote opens the place to publish, and counts as done what earlier runs on any machine have
 // published there.
 func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
+	if s.Push == nil {
+		return nil
+	}
 	var err error
 	if s.to, err = s.Push.Open(ctx, run, s.Model, s.folder); err != nil {
 		return err
@@ -197,7 +209,9 @@ func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
 // memory.
 func (s *state) freeBuffers() {
 	s.Source.FreeBuffers()
-	s.to.FreeBuffers()
+	if s.to != nil {
+		s.to.FreeBuffers()
+	}
 }
 
 // destinations lists where the result goes.
@@ -205,7 +219,7 @@ func (s *state) destinations() (list []publish.Destination) {
 	if s.folder.Stays {
 		list = append(list, s.folder)
 	}
-	if s.to.Publishes() {
+	if s.to != nil {
 		list = append(list, s.to)
 	}
 	return list

@@ -37,7 +37,7 @@ func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server,
 		return err
 	}
 	_, err = convertWith(ctx, t, c, e.source, plan.Options{}, func(o *convert.Options) {
-		if o.Push.Repo, o.CommitWait = repo, 1; e.change != nil {
+		if push(o).Repo, o.CommitWait = repo, 1; e.change != nil {
 			e.change(o)
 		}
 	})

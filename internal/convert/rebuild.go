@@ -130,5 +130,8 @@ func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model
 		d, _ := s.ledger.Output(o.Path)
 		done = append(done, d)
 	}
+	if s.to == nil {
+		return s.folder.Stored(ctx, done)
+	}
 	return s.to.Stored(ctx, done, s.Memory.Pieces)
 }

@@ -222,7 +222,7 @@ func TestRefreshOfBranch(t *testing.T) {
 	w.CreateBranch(targetRepo, "next", "main")
 	ofMain := "df11-convert-" + strings.Repeat("0", 64) // where another plan refreshes main
 	w.CreateBranch(targetRepo, ofMain, "main")
-	if _, err := w.convert(t.Context(), t, t.TempDir(), func(o *convert.Options) { o.Push.Revision = "next" }); err != nil {
+	if _, err := w.convert(t.Context(), t, t.TempDir(), func(o *convert.Options) { push(o).Revision = "next" }); err != nil {
 		t.Fatal(err)
 	}
 	sameWeights(t, w.Files(targetRepo, "next"), want)

@@ -148,7 +148,10 @@ func (s *state) report() *Report {
 	if o := s.Model.Origin; o != nil {
 		r.Source.Equal = o.Equal
 	}
-	at := s.to.Where()
+	at := s.where()
+	if s.to != nil {
+		at = s.to.Where()
+	}
 	r.Target.Repo, r.Target.Branch, r.Target.URL = at.Repo, at.Branch, at.URL
 	for _, o := range s.ledger.Outputs() {
 		before := r.Sizes.Weights

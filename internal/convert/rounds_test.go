@@ -349,7 +349,7 @@ func TestResultsInANewerForm(t *testing.T) {
 func (w *world) logged(o *convert.Options) { o.Log = slog.New(w.log) }
 
 // toTarget publishes to the target's repo.
-func toTarget(o *convert.Options) { o.Push.Repo = targetRepo }
+func toTarget(o *convert.Options) { push(o).Repo = targetRepo }
 
 // tookAll reports whether a run has verified no weight itself.
 func tookAll(r *convert.Report) bool {

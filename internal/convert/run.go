@@ -58,6 +58,9 @@ func (r *Run) Warnings() []string { return slices.Concat(r.job.notes, r.open.not
 // Visibility returns the repo that the result goes to, and who may see it, as it was decided before
 // anything was published.
 func (r *Run) Visibility() (repo string, v publish.Visibility) {
+	if r.open.to == nil {
+		return "", v
+	}
 	return r.open.to.Where().Repo, r.open.to.Visibility()
 }
 
@@ -132,6 +135,9 @@ func (s *state) convert(ctx context.Context) error {
 
 // release reports which commit has the result, and removes what the work needed there.
 func (s *state) release(ctx context.Context, report *Report) {
+	if s.to == nil {
+		return
+	}
 	report.Target.Commit = s.to.Where().Commit
 	if err := s.to.CleanUp(ctx); err != nil {
 		s.Log.Warn("the target is complete, but its work branch couldn't be removed", "err",

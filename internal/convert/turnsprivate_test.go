@@ -146,8 +146,8 @@ func TestTargetIsOpened(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]func(*convert.Options){
 		"private source": func(*convert.Options) {},
-		"--private":      func(o *convert.Options) { o.Push.Private = new(true) },
-		"--public":       func(o *convert.Options) { o.Push.Private = new(false) },
+		"--private":      func(o *convert.Options) { push(o).Private = new(true) },
+		"--public":       func(o *convert.Options) { push(o).Private = new(false) },
 	} {
 		w := newWorld(t, small())
 		if name == "private source" {

@@ -71,7 +71,7 @@ func Make(ctx context.Context, job *Job) error {
 // run publishes what earlier runs left, which frees its disk. Then it makes the output of every
 // task, in stages that hand it on. The first error ends all of them.
 func (m *maker) run(ctx context.Context) error {
-	publishes := m.To.Publishes() && !m.Wait // else nothing is published now
+	publishes := m.To != nil && !m.Wait // else nothing is published now
 	if publishes {
 		if err := m.publishLeftovers(ctx); err != nil {
 			return err

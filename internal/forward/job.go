@@ -25,7 +25,7 @@ type Job struct {
 	ByRange   bool            // read only what is needed of every source file
 
 	Folder *publish.Folder
-	To     publish.Remote
+	To     publish.Remote // nil: nothing is published
 	// CommitWait is how long an uploaded output waits for its commit.
 	CommitWait time.Duration
 	Wait       bool // outputs wait in the folder for the last commit
@@ -130,7 +130,7 @@ func (j *Job) countProgress() {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
-	if j.To.Publishes() {
+	if j.To != nil {
 		p.Expect(progress.Upload)
 	}
 	for _, o := range j.Outputs {

@@ -19,7 +19,7 @@ type Conversion struct {
 	Part    string            // names the journal
 	Force   bool              // allows what is in the way when the run begins
 	Memory  int64             // the run's budget, for journals and manifests; 0: no limit
-	Ref     string            // [Push.Ref]
+	Ref     string            // of the target, as it was asked for; "" for a folder alone
 
 	identity plan.Identity
 	config   string                   // path of config.json

@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -22,15 +23,50 @@ type Destination interface {
 	Finish(ctx context.Context, r *Result) error
 }
 
-// A Remote is a destination on a server, or nowhere. It gets its files from the run's folder. Upload
-// may be called by several goroutines; one at a time calls everything else.
+// A Target says where a result is to be published. Nothing is open yet.
+type Target interface {
+	Where() Location
+	// Visibility says who may see the target, by what the source's Hub said when the source was
+	// opened.
+	Visibility(ctx context.Context, m *model.Model) Visibility
+	// Empty reports whether nothing is there yet. Else there may be much of the result.
+	Empty(ctx context.Context) bool
+	// CheckCard lets the target's server check a model card.
+	CheckCard(ctx context.Context, card []byte) error
+	// Hides reports whether the target's server says that it has no such model, or doesn't say that
+	// strangers may know of it although they may see the card that names it.
+	Hides(ctx context.Context, m *model.Model, repo string) bool
+	// NameNow returns the name that a repo has today, or "" if the target's server knows none.
+	NameNow(ctx context.Context, repo string) (string, error)
+	// CanCopy reports, by path, which files of a source the server may be able to copy.
+	CanCopy(ctx context.Context, m *model.Model, files []plan.File) map[string]bool
+	// Open creates or opens the target before any work, or refuses it. What is published comes from
+	// the folder.
+	Open(ctx context.Context, run *Conversion, m *model.Model, from *Folder) (Remote, error)
+}
+
+// A Location is where a result is published. The zero value is nowhere.
+type Location struct {
+	Repo   string
+	Branch string // "" for main
+	URL    string // where a person finds it
+	Commit string // the newest that the run knows; after Finish, it holds the result
+}
+
+// Ref names the branch of the repo, "namespace/name@branch", or is "" for nowhere.
+func (l Location) Ref() string {
+	if l.Repo == "" {
+		return ""
+	}
+	return l.Repo + "@" + cmp.Or(l.Branch, "main")
+}
+
+// A Remote is a destination on a server. It gets its files from the run's folder. Upload may be
+// called by several goroutines; one at a time calls everything else.
 type Remote interface {
 	Destination
-	// Publishes is false if nothing is published. Then Found is nil, Published is empty, and only
-	// Stored may be called.
-	Publishes() bool
 	Where() Location
-	// Visibility says who may see the result, as it was decided when the destination was opened.
+	// Visibility says who may see the result, as it was decided when the target was opened.
 	Visibility() Visibility
 	// Published lists the outputs that earlier runs have published: with whole, those of all parts,
 	// and otherwise those of this run's part.
@@ -40,8 +76,8 @@ type Remote interface {
 	// Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
 	Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error
 	UploadFile(ctx context.Context, s SideFile) error
-	// Copy asks the server to copy those files of the source that [Push.CanCopy] reports, and returns
-	// the SHA-256 of those it copied, by path.
+	// Copy asks the server to copy those files of the source that [Target.CanCopy] reports, and
+	// returns the SHA-256 of those it copied, by path.
 	Copy(ctx context.Context, m *model.Model, files []plan.File) (map[string]string, error)
 	// Commit makes uploaded outputs part of the destination, together with the journal that lists
 	// them and all others that are committed.
@@ -57,35 +93,9 @@ type Remote interface {
 	FreeBuffers()
 }
 
-// nowhere is the Remote of a run that keeps its result in a folder, and publishes nothing.
-type nowhere struct{ from *Folder }
-
-func (nowhere) Publishes() bool                       { return false }
-func (nowhere) Found() *Inspection                    { return nil }
-func (nowhere) Where() Location                       { return Location{} }
-func (nowhere) Visibility() Visibility                { return Visibility{} }
-func (nowhere) FreeBuffers()                          {}
-func (nowhere) CleanUp(context.Context) error         { return nil }
-func (nowhere) Parts() (int, error)                   { return 0, nil }
-func (nowhere) Finish(context.Context, *Result) error { return nil }
-
-func (nowhere) ReadBack(context.Context, *Result) error { return nil }
-
-func (nowhere) UploadFile(context.Context, SideFile) error { return nil }
-
-func (nowhere) Upload(context.Context, ledger.Output, io.ReaderAt) error { return nil }
-
-func (nowhere) Published(context.Context, bool) ([]ledger.Output, error) { return nil, nil }
-
-func (nowhere) Commit(context.Context, []ledger.Output, *ledger.Ledger) error { return nil }
-
-func (nowhere) Copy(context.Context, *model.Model, []plan.File) (map[string]string, error) {
-	return nil, nil
-}
-
-func (n nowhere) Stored(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11,
-	error) {
-	return stored(ctx, n.from, outputs, pieces, nil, func(o ledger.Output) hub.FileRef {
+// Stored opens finished outputs that are in the folder.
+func (f *Folder) Stored(ctx context.Context, outputs []ledger.Output) (*model.DF11, error) {
+	return stored(ctx, f, outputs, 0, nil, func(o ledger.Output) hub.FileRef {
 		return hub.FileRef{Path: o.There().Path, Size: o.Size, SHA256: o.SHA256}
 	})
 }

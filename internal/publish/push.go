@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -12,8 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// A Push says to which repo a conversion is published. A nil Push publishes nothing, and all its
-// methods may be called.
+// A Push is the target of a conversion that is published to a repo of the Hub.
 type Push struct {
 	Hub *hub.Client
 	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
@@ -24,31 +22,8 @@ type Push struct {
 	Private *bool
 }
 
-// Publishes reports whether anything is published.
-func (p *Push) Publishes() bool { return p != nil }
-
-// Ref names the branch that the result goes to, as it was asked for: "namespace/name@branch", or "" if
-// nothing is published.
-func (p *Push) Ref() string {
-	if !p.Publishes() {
-		return ""
-	}
-	return p.Repo + "@" + cmp.Or(p.Revision, "main")
-}
-
-// A Location is where a result is published. The zero value is nowhere.
-type Location struct {
-	Repo   string
-	Branch string // "" for main
-	URL    string // where a person finds it
-	Commit string // the newest that the run knows; after Finish, it holds the result
-}
-
-// Where returns the location, as far as it's known before anything is published.
+// Where returns the repo and its branch.
 func (p *Push) Where() Location {
-	if !p.Publishes() {
-		return Location{}
-	}
 	at := Location{Repo: p.Repo, URL: p.Hub.Endpoint() + "/" + p.Repo}
 	if p.Revision != "" && p.Revision != "main" {
 		at.Branch = p.Revision
@@ -57,13 +32,10 @@ func (p *Push) Where() Location {
 	return at
 }
 
-// Open creates or opens the target before any work, and refuses one without access, with the wrong
-// visibility, or with files of others in the way. What is published comes from the folder.
+// Open creates or opens the repo and its branch. It refuses a repo without access, with the wrong
+// visibility, or with files of others in the way.
 func (p *Push) Open(ctx context.Context, run *Conversion, m *model.Model, from *Folder) (Remote,
 	error) {
-	if !p.Publishes() {
-		return nowhere{from}, nil
-	}
 	r, err := openRepo(ctx, *p, run, m, from)
 	if err != nil {
 		return nil, err
@@ -71,20 +43,14 @@ func (p *Push) Open(ctx context.Context, run *Conversion, m *model.Model, from *
 	return r, nil
 }
 
-// Empty reports whether the target doesn't exist yet. An existing one may hold much of the result.
+// Empty reports whether the repo doesn't exist yet.
 func (p *Push) Empty(ctx context.Context) bool {
-	if !p.Publishes() {
-		return true
-	}
 	_, err := p.Hub.Info(ctx, p.Repo, "")
 	return errors.Is(err, hub.ErrNotFound)
 }
 
-// CheckCard lets the target's server check a model card.
+// CheckCard lets the Hub check a model card.
 func (p *Push) CheckCard(ctx context.Context, card []byte) error {
-	if !p.Publishes() {
-		return nil
-	}
 	return p.Hub.ValidateCard(ctx, card)
 }
 
@@ -115,9 +81,6 @@ func (p *Push) isShown(ctx context.Context, m *model.Model) bool {
 
 // NameNow is [hub.Client.Leads] of the target's Hub.
 func (p *Push) NameNow(ctx context.Context, repo string) (string, error) {
-	if !p.Publishes() {
-		return "", nil
-	}
 	return p.Hub.Leads(ctx, repo)
 }
 
@@ -140,7 +103,7 @@ func (p *Push) copyable(ctx context.Context, m *model.Model, files []plan.File) 
 			large[f.Path] = true
 		}
 	}
-	if !p.Publishes() || len(large) == 0 || m.Endpoint != p.Hub.Endpoint() {
+	if len(large) == 0 || m.Endpoint != p.Hub.Endpoint() {
 		return nil
 	}
 	tree, err := p.Hub.Tree(ctx, m.ID, m.Commit)

@@ -71,9 +71,6 @@ func openRepo(ctx context.Context, push Push, run *Conversion, m *model.Model, f
 	return r, err
 }
 
-// Publishes returns true.
-func (r *repo) Publishes() bool { return true }
-
 // Where returns the location. Its commit is the newest of the result's branch.
 func (r *repo) Where() Location {
 	at := r.push.Where()

@@ -17,7 +17,7 @@ import (
 // Settled is a target that holds what a conversion would publish there.
 type Settled struct {
 	At       Location
-	Ref      string        // [Push.Ref]
+	Ref      string        // of the target, as it was asked for
 	Source   *hub.RepoInfo // at the commit of the manifest
 	Manifest *metadata.Manifest
 	SHA256   string // of the manifest
@@ -61,7 +61,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, c *hub.Client, as
 	if v := p.Visibility(ctx, source); v.refuse(at) != nil || v.Open && v.Asked && at.Private {
 		return nil
 	}
-	branch := p.Ref()
+	branch := p.Where().Ref()
 	p.Repo = at.ID
 	where := p.Where()
 	where.Commit = at.SHA
