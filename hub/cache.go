@@ -226,7 +226,7 @@ func (i *RepoInfo) list(root, path string) error {
 		switch etag := filepath.Base(link); {
 		case names.IsSHA256(etag):
 			f.SHA256 = etag
-		case names.IsCommit(etag):
+		case names.IsBlob(etag):
 			f.BlobID = etag
 		default:
 			return nil

@@ -102,7 +102,7 @@ func NewHash(like string, size int64) hash.Hash {
 }
 
 // isETag reports whether s is a hash by which hub and cache name a file's content.
-func isETag(s string) bool { return names.IsSHA256(s) || names.IsCommit(s) }
+func isETag(s string) bool { return names.IsSHA256(s) || names.IsBlob(s) }
 
 // hashLike hashes data with the kind of hash that etag is. It returns any other etag
 // unchanged, because that's no hash.

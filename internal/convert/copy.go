@@ -120,8 +120,8 @@ func (k *copier) copyAll(ctx context.Context, known map[string]string) ([]publis
 		s := &out[i]
 		s.OutputFile = metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size,
 			SHA256: known[f.Path]}
-		if names.IsCommit(f.ETag) && !names.IsSHA256(f.ETag) {
-			s.Blob = f.ETag // the hash that git gives a small file
+		if names.IsBlob(f.ETag) {
+			s.Blob = f.ETag
 		}
 		if s.Remote = s.SHA256 != ""; s.Remote {
 			continue

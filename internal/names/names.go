@@ -77,6 +77,9 @@ func IsCommit(revision string) bool { return commit.MatchString(revision) }
 
 var commit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
+// IsBlob reports whether a text is the SHA-1 by which git names the content of a file.
+func IsBlob(text string) bool { return len(text) == 40 && commit.MatchString(text) }
+
 // IsSHA256 reports whether a text is a SHA-256 in lower-case hex.
 func IsSHA256(text string) bool { return len(text) == 64 && commit.MatchString(text) }
 

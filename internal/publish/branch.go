@@ -92,7 +92,15 @@ func (c commit) read(ctx context.Context, name string, limit int64) ([]byte, err
 	return c.push.Hub.ReadFile(ctx, c.files[name].Ref(c.push.Repo, c.id), limit)
 }
 
-func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
+func (c commit) has(ctx context.Context, name, hash string) (bool, error) {
+	if !names.IsSHA256(hash) {
+		return c.files[name].Hash() == hash, nil
+	}
+	f, err := c.file(ctx, name)
+	return f.SHA256 == hash, err
+}
+
+func (c commit) file(ctx context.Context, name string) (names.File, error) {
 	f := fileOf(c.files[name])
 	if f.SHA256 != "" {
 		return f, nil

@@ -187,13 +187,24 @@ func (f *Folder) read(_ context.Context, name string, limit int64) ([]byte, erro
 	return f.disk.Read(f.place(name), limit)
 }
 
-func (f *Folder) file(ctx context.Context, name, like string) (names.File, error) {
+func (f *Folder) file(ctx context.Context, name string) (names.File, error) {
+	size, sum, err := f.hash(ctx, name, "")
+	return names.File{Path: name, Size: size, SHA256: sum}, err
+}
+
+func (f *Folder) has(ctx context.Context, name, hash string) (bool, error) {
+	_, own, err := f.hash(ctx, name, hash)
+	return own == hash, err
+}
+
+// hash returns the size of a file, and its hash of the same kind as like, or its SHA-256.
+func (f *Folder) hash(ctx context.Context, name, like string) (size int64, hash string, err error) {
 	st, err := f.disk.Lstat(f.place(name))
 	if err != nil {
-		return names.File{}, err
+		return 0, "", err
 	}
-	sum := f.disk.Hash(ctx, f.place(name), st.Size(), hub.NewHash(like, st.Size()))
-	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
+	hash = f.disk.Hash(ctx, f.place(name), st.Size(), hub.NewHash(like, st.Size()))
+	return st.Size(), hash, context.Cause(ctx)
 }
 
 // open opens outputs by path, before the run knows their versions.

@@ -31,9 +31,10 @@ type contents interface {
 	size(name string) int64 // less than 1 if it isn't known
 	// read returns a file of at most limit bytes.
 	read(ctx context.Context, name string, limit int64) ([]byte, error)
-	// file returns a file with its SHA-256. In a folder, if like isn't "", it's a hash of the same
-	// kind as like.
-	file(ctx context.Context, name, like string) (names.File, error)
+	// file returns a file with its SHA-256.
+	file(ctx context.Context, name string) (names.File, error)
+	// has reports whether a file has a hash, a SHA-256 or git's.
+	has(ctx context.Context, name, hash string) (bool, error)
 	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
 	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 	// isResult reports whether a .safetensors file is weights of a DF11 model, by its tensors, or by the

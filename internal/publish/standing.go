@@ -114,7 +114,7 @@ func (x *inspector) isListed(ctx context.Context, name string,
 	if at >= 0 {
 		return list[at].File, true, nil
 	}
-	file, err := x.now.contents.file(ctx, name, "")
+	file, err := x.now.contents.file(ctx, name)
 	return file, err == nil && slices.ContainsFunc(list,
 		func(f listed) bool { return f.SHA256 == file.SHA256 }), err
 }
@@ -147,11 +147,11 @@ func (x *inspector) writable(ctx context.Context, name string, list []listed) (m
 		if pin == "" {
 			continue
 		}
-		here, err := x.now.contents.file(ctx, name, pin)
+		had, err := x.now.contents.has(ctx, name, pin)
 		if err != nil {
 			return nil, err
 		}
-		if here.SHA256 == pin {
+		if had {
 			made = append(made, f)
 		}
 	}
@@ -173,6 +173,5 @@ func (x *inspector) isEqual(ctx context.Context, name string) (bool, error) {
 	if pin == "" || pin == x.in.versions[name] {
 		return pin != "", nil
 	}
-	file, err := x.now.contents.file(ctx, name, pin)
-	return file.SHA256 == pin, err
+	return x.now.contents.has(ctx, name, pin)
 }
