@@ -1,6 +1,6 @@
 // Package pipeline converts BF16 models losslessly to DFloat11, verifies DF11 models, and decodes
-// them, as the command df11-convert does. It prints nothing and knows no flags. One call converts a
-// model and publishes the result as YOU/Qwen3-8B-DF11:
+// them, as the command df11-convert does. It prints nothing. One call converts a model and publishes
+// the result as YOU/Qwen3-8B-DF11:
 //
 //	report, err := pipeline.Convert(ctx, "Qwen/Qwen3-8B", pipeline.Options{Push: true})
 //
@@ -27,8 +27,8 @@
 //	name      internal/forward          name: the file gets its name once its journal is safe
 //	commit    internal/publish          Remote.Commit, in batches; config.json comes last
 //
-// internal/convert decides around these stages: Run opens the targets, makes what is missing, proves
-// what earlier runs made, and finishes; its retry.go decides after a failed attempt. docs/design.md
+// internal/convert decides around these stages: Open opens the targets, and Run.Convert makes what is
+// missing, proves what earlier runs made, and finishes; its retry.go decides after a failed attempt. docs/design.md
 // follows one tensor through all of it.
 //
 // Every error is an *[Error]. Test for its kind with errors.Is:

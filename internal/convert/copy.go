@@ -59,7 +59,9 @@ func (s *state) copiedInside(ctx context.Context) map[string]string {
 }
 
 // copiesInside reports whether the run asks the target's server to copy files.
-func (s *state) copiesInside() bool { return s.to != nil && !s.sendAll && !s.folder.Stays }
+func (s *state) copiesInside() bool {
+	return s.Push != nil && !s.sendAll && !s.folder.Stays
+}
 
 // checkCopies refuses a disk that can't hold the largest file to copy, unless the Hub can copy that
 // file.

@@ -1,7 +1,6 @@
 // Package convert converts, verifies and decodes models. There are two ways: forward, from a
 // source to its outputs (internal/forward), and back, from outputs to the source files
-// (internal/back). It does not know flags, terminals or exit codes, and it holds no rule of the
-// DF11 format.
+// (internal/back). It knows no terminals or exit codes, and it holds no rule of the DF11 format.
 //
 // A conversion finds out what is done, goes forward for what is missing, and back for source files
 // that no single pass has hashed:

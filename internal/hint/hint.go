@@ -1,7 +1,8 @@
 // Package hint has the one table from the cause of an error to what the user can do about it
 // (table.go). The package that knows a cause names its row, with the facts that the text mentions; no
-// other package has texts of hints. It makes no errors, and knows no flags. Errors carry
-// hints as values, so that a list can say something else without reading texts again.
+// other package has texts of hints. The texts name the flags of the command, whose users are most
+// of those who read them. Errors carry hints as values, so that a list can say something else without
+// reading texts again.
 //
 // To add a hint, add a row to the table, and a row to mishaps in cmd/df11-convert, which follows it:
 // TestHintsHelp fails for a row that no test follows.

@@ -33,9 +33,9 @@ type Target interface {
 	Empty(ctx context.Context) bool
 	// CheckCard lets the target's server check a model card.
 	CheckCard(ctx context.Context, card []byte) error
-	// Hides reports whether the target's server says that it has no such model, or doesn't say that
-	// strangers may know of it although they may see the card that names it.
-	Hides(ctx context.Context, m *model.Model, repo string) bool
+	// Hides reports whether the target's server says that it has no such model, or data set, or
+	// doesn't say that strangers may know of it although they may see the card that names it.
+	Hides(ctx context.Context, m *model.Model, repo string, isDataset bool) bool
 	// NameNow returns the name that a repo has today, or "" if the target's server knows none.
 	NameNow(ctx context.Context, repo string) (string, error)
 	// CanCopy reports, by path, which files of a source the server may be able to copy.
