@@ -291,6 +291,31 @@ func TestAnOutageIsNotTheModelsFault(t *testing.T) {
 	}
 }
 
+// TestAListThatBeginsInAnOutage checks that a list that begins while the Hub answers with nothing, as when
+// another machine's list has met that before, waits for the Hub as it waits for one that is overloaded.
+func TestAListThatBeginsInAnOutage(t *testing.T) {
+	for name, answer := range map[string]hubtest.Action{
+		"empty answers": hubtest.Status(200, nil, ""), "503": hubtest.Status(503, nil, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, file := fourModels(t, inMemory)
+				start := time.Now()
+				s.Inject(hubtest.Fault{Path: "*", Host: hubtest.HostHub, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+					if time.Since(start) < 4*time.Minute {
+						answer(x)
+						return
+					}
+					x.Next(x.ResponseWriter)
+				}})
+				if found, diag, err := newNight(t, s, file).run(t.Context(), t); err != nil || found.Outcomes[outcomeConverted] != 4 {
+					t.Errorf("%v, %v\n%s", err, found.Outcomes, diag)
+				}
+			})
+		})
+	}
+}
+
 // fourModels is a Hub with four models, and a list of them.
 func fourModels(t *testing.T, opts ...hubtest.Option) (s *hubtest.Server, list string) {
 	t.Helper()

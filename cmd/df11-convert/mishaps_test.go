@@ -530,7 +530,7 @@ var mishaps = []mishap{
 	// the Hub and the way to it
 	{cause: hint.Gated, step: "unset DF11_PUSH_ENDPOINT", args: "plan org/closed", before: func(h *helped) { h.closed("org/closed"); h.Setenv("DF11_PUSH_ENDPOINT", "http://localhost:9") },
 		follow: func(h *helped) { h.Setenv("DF11_PUSH_ENDPOINT", "") }},
-	{cause: hint.NotHubAt, args: "plan org/model", before: func(h *helped) { h.answers("", 200, "") }, step: "HF_ENDPOINT, which is http"},
+	{cause: hint.NotHubAt, args: "plan org/model", before: func(h *helped) { h.answers("application/json", 200, "null") }, step: "HF_ENDPOINT, which is http"},
 	{cause: hint.WebPageAt, args: "plan org/model", before: func(h *helped) { h.answers("text/html", 200, "<html>") }, step: "HF_ENDPOINT, which is http"},
 	{cause: hint.Scheme, args: "plan org/model", before: func(h *helped) { h.Setenv("HF_ENDPOINT", strings.Replace(h.hub.URL, "http:", "https:", 1)) },
 		follow: func(h *helped) { h.Setenv("HF_ENDPOINT", h.hub.URL) }},

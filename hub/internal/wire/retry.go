@@ -68,7 +68,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		switch {
 		case r.NoRepeat, same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
-		case failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
+		case failures >= maxPages && errors.Is(e, errPage),
 			failures >= maxTries && e.away >= patience(e),
 			failures >= maxLost && t.away(e) >= outagePatience:
 			return t.lose(e, attempts)

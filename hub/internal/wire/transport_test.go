@@ -89,7 +89,7 @@ func TestRepeats(t *testing.T) {
 		{"web page", says(200, "<html>", "Content-Type: text/html"), 2, half, nil, "", ""},
 		{"web pages for ever", says(200, "<html>", "Content-Type: text/html"), 2, half, ErrNotHub, "", "login page"},
 		{"nothing", says(200, ""), 2, half, nil, "", ""},
-		{"nothing for ever", says(200, " \n"), 2, half, ErrNotHub, "it's empty", "check HF_ENDPOINT"},
+		{"nothing for ever", says(200, " \n"), 16, outagePatience + 3*half, ErrNotHub, "it's empty", "check HF_ENDPOINT"},
 		{"null", says(200, "null"), 1, 0, ErrNotHub, "it's null", "check HF_ENDPOINT"},
 		{"a proxy's login", says(407, ""), 1, 0, errProxy, "the proxy wants a login", "HTTPS_PROXY"},
 		{"legal reasons", says(451, ""), 1, 0, errLegal, "legal reasons", "in a browser"},
