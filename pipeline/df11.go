@@ -60,6 +60,9 @@ func hintSource(err error, name string) error {
 // errNoOriginal reports that a DF11 model doesn't name its original.
 var errNoOriginal = errors.New("doesn't name its original")
 
+// errNotHere says that the original that a model names can't be read without a network.
+var errNotHere = errors.New("nothing was compared with its original")
+
 // noOriginal says why d doesn't name its original.
 func noOriginal(d *model.DF11) error {
 	_, hasCard := d.File(names.Card)

@@ -91,7 +91,7 @@ const (
 	ErrSourceChanged  Kind = "source_changed"
 	ErrSourceCorrupt  Kind = "source_corrupt" // its bytes aren't the published ones
 	ErrHeader         Kind = "header"         // of a safetensors file
-	ErrNoOriginal     Kind = "no_original"    // the DF11 model doesn't name its original
+	ErrNoOriginal     Kind = "no_original"    // the DF11 model doesn't name its original, or it isn't here
 	ErrLeftOut        Kind = "left_out"       // the conversion left out what a proof needs
 	ErrPartsMissing   Kind = "parts_missing"
 	ErrNotFound       Kind = "not_found" // no such repo, revision, or file
@@ -176,7 +176,7 @@ var kinds = []kind{
 	{ErrSourceCorrupt, wraps[*model.SourceError],
 		hint.SourceCorrupt},
 	{ErrHeader, wraps[*safetensors.HeaderError], none},
-	{ErrNoOriginal, oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), hint.NoOriginal},
+	{ErrNoOriginal, oneOf(errNoOriginal, errNotHere, back.ErrNoManifest, back.ErrNoSum), hint.NoOriginal},
 	{ErrLeftOut, wraps[*back.LeftOutError],
 		hint.LeftOut},
 	{ErrPartsMissing, wraps[convert.PartsError],

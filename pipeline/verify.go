@@ -3,10 +3,13 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
@@ -71,7 +74,7 @@ type VerifyReport struct {
 	Damage     *Error `json:"-"`
 	Difference *Error `json:"-"`
 	// NoOriginal says why the model was compared only with its manifest, although the level asks for
-	// an original: no one names it. Level is LevelStructure then.
+	// an original: no one names it, or offline, it isn't in the cache. Level is LevelStructure then.
 	NoOriginal *Error `json:"-"`
 	// Located says that Damage is a wrong hash, and Difference the weight that makes it wrong.
 	Located bool `json:"-"`
@@ -154,8 +157,8 @@ func (e Equality) Shown() bool { return e.shown }
 func (e Equality) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, e.shown), nil }
 
 // Verify checks a DF11 model by itself, compares it with its original, and compares the files next
-// to its weights. It doesn't matter who made the model. If no one names the original, Verify compares
-// the model with its manifest instead. An error with a report is the model's fault, or else the
+// to its weights. It doesn't matter who made the model. If no one names the original, or if it isn't in
+// the cache and the network is off, Verify compares the model with its manifest instead. An error with a report is the model's fault, or else the
 // pair's, or else [ErrNoOriginal]. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, df11 string, opt VerifyOptions) (*VerifyReport, error) {
 	r, err := verifyPair(ctx, df11, opt)
@@ -192,16 +195,14 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 		return nil, err
 	}
 	defer d.Close()
-	if repo, _ := d.Original(); repo+opt.Against == "" {
-		stop := s.watch()
-		r, err := convert.VerifyAlone(ctx, d, convert.Level(opt.Level), s.means())
-		stop(err)
-		if r != nil && opt.Level != LevelStructure {
-			r.NoOriginal = noOriginal(d)
-		}
-		return r, err
+	repo, _ := d.Original()
+	if repo+opt.Against == "" {
+		return s.verifyAlone(ctx, d, opt.Level, noOriginal(d))
 	}
 	src, err := s.openOriginal(ctx, d, opt.Against, opt.Recipe)
+	if opt.Against == "" && errors.Is(err, hub.ErrOffline) {
+		return s.verifyAlone(ctx, d, opt.Level, fmt.Errorf("%s: %w, %s: %w", d.Name, errNotHere, repo, err))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +222,22 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 	stop := s.watch()
 	r, err := convert.Verify(ctx, job)
 	stop(err)
+	return r, err
+}
+
+// verifyAlone compares a model with its manifest. why says why there's no original.
+func (s *session) verifyAlone(ctx context.Context, d *model.DF11, level Level,
+	why error) (*convert.VerifyReport, error) {
+	stop := s.watch()
+	r, err := convert.VerifyAlone(ctx, d, convert.Level(level), s.means())
+	stop(err)
+	switch {
+	case r == nil:
+	case level != LevelStructure:
+		r.NoOriginal = why
+	case errors.Is(why, errNotHere):
+		r.Warnings = append(r.Warnings, why.Error())
+	}
 	return r, err
 }
 

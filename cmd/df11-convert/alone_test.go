@@ -81,3 +81,23 @@ func TestManifestInsteadOfOriginal(t *testing.T) {
 		})
 	}
 }
+
+// TestTheOriginalIsOutOfReach checks that verify compares a model with its manifest if the original that
+// it names isn't in the cache and the network is off, and says that it has compared no original. An
+// original that the user names must be there.
+func TestTheOriginalIsOutOfReach(t *testing.T) {
+	g := newForger(t)
+	g.models["remote"] = g.convert(llamaModel)
+	honest, rotten := g.forge("remote", false, func(*forged) {}).folder(), g.forge("remote", false, rot).folder()
+	t.Setenv("HF_HUB_CACHE", t.TempDir())
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	const out = "nothing was compared with its original, " + llamaModel
+	ends(t, exitError, honest+" is what the manifest says; no original was compared\n", "verify", honest)
+	ends(t, exitError, out, "verify", honest)
+	ends(t, exitWrong, "is damaged: model_layers_1.safetensors: sha256 is ", "verify", rotten)
+	ends(t, exitOK, out, "verify", honest, "--level", "structure")
+	code, stdout, diag := program(t, "verify", honest, "--against", llamaModel)
+	if code != exitError || stdout != "" || !strings.Contains(diag, "offline mode is on") {
+		t.Errorf("exit %d: %s%s", code, stdout, diag)
+	}
+}

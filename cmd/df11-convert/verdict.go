@@ -137,7 +137,7 @@ const notOnMain = "an older or unmerged commit"
 var errFilesDiffer = errors.New("other files differ")
 
 // besideError lists the files next to the weights that differ from the original's, or from the
-// manifest if no one names the original. It always names those that a program runs or opens. It ends a
+// manifest if there's no original. It always names those that a program runs or opens. It ends a
 // verification with --strict-files.
 type besideError struct {
 	files []pipeline.OtherFile
@@ -173,7 +173,7 @@ func (v *verification) print(w io.Writer) {
 	if r.AgainstOnMain != nil {
 		onMain = choose(*r.AgainstOnMain, ", the same weights as main", ", "+notOnMain)
 	}
-	t.row("original", "%s%s%s", cmp.Or(r.Against, "none: no one names it"), atCommit(r.AgainstCommit),
+	t.row("original", "%s%s%s", cmp.Or(r.Against, "none was compared"), atCommit(r.AgainstCommit),
 		onMain)
 	t.row("level", "%s", r.Level)
 	modules := human.Count(r.Units, "compressed module")

@@ -41,9 +41,10 @@ original's SHA-256, as for a folder, or if the conversion left out a part of the
 original.
 
 Without --against, the manifest names the original, or base_model in the model
-card does. If neither does, verify compares every file's SHA-256 with the
-manifest, rebuilds the original files as the manifest describes them, and ends
-with 1, because it has compared no original. The report says whether main still
+card does. If neither does, or if the original isn't in the cache and the
+network is off, verify compares every file's SHA-256 with the manifest, rebuilds
+the original files as the manifest describes them, and ends with 1, because it
+has compared no original. The report says whether main still
 has the same weights. It names files next to the weights that differ from the
 original's on main; with --strict-files, such files make the program exit with
 6.`,
