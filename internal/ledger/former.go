@@ -76,7 +76,7 @@ func readFormer(first, lines []byte) Claim {
 		}
 		c.add(now)
 	}
-	return c
+	return c.checked()
 }
 
 // UnknownSize is the size of a file of which a journal says only the SHA-256.

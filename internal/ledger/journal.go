@@ -77,8 +77,9 @@ func newClaim(h head) Claim {
 }
 
 // ReadJournal returns what a journal claims. A kill can leave a torn last line; ReadJournal stops
-// there. If a newer program wrote the journal, ReadJournal sets only Newer. If the head is torn or of
-// another version, or the journal is larger than a conversion can make it, the claim is empty.
+// there. If a newer program wrote the journal, ReadJournal sets only Newer. The claim is empty if the
+// head is torn or of another version, if the journal is larger than a conversion can make it, or if
+// it names a file as no conversion does.
 func ReadJournal(b []byte) Claim {
 	var numbered struct {
 		Version int `json:"version"`
@@ -105,7 +106,23 @@ func ReadJournal(b []byte) Claim {
 		}
 		c.add(r)
 	}
-	return c
+	return c.checked()
+}
+
+// checked returns the claim, or an empty one if a path in it isn't safe on every system. No conversion
+// makes such a file, and "./x" would be a second name of the file x.
+func (c Claim) checked() Claim {
+	paths := slices.AppendSeq(slices.Collect(maps.Keys(c.Outputs)), maps.Keys(c.tensors))
+	for _, o := range c.Outputs {
+		paths = append(paths, o.There().Path)
+	}
+	for _, f := range c.Others {
+		paths = append(paths, f.Path)
+	}
+	if !slices.ContainsFunc(paths, func(path string) bool { return !names.IsSafe(path) }) {
+		return c
+	}
+	return Claim{}
 }
 
 // add adds a line of a journal. An output is in its folder until the target's store has it.
@@ -150,7 +167,7 @@ func OfManifest(m *metadata.Manifest) Claim {
 		o.Units = append(o.Units, u)
 		c.Outputs[o.Path] = o
 	}
-	return c
+	return c.checked()
 }
 
 // Read fills an empty ledger from a claim about a folder. The listed files are here, unless the

@@ -330,7 +330,8 @@ func (f *Folder) Remove(name string) error { return f.disk.Remove(f.place(name))
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds
 // every output, removes what former conversions have left, and writes the side files, config.json
-// last. Copied files are there already. Finish may be repeated. Only a folder that stays is finished.
+// last. Copied files are there already. Then it looks again whether every file is there. Finish may be
+// repeated. Only a folder that stays is finished.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
@@ -350,7 +351,7 @@ func (f *Folder) Finish(ctx context.Context, r *Result) error {
 			return fmt.Errorf("write %s: %w", s.Path, err)
 		}
 	}
-	return nil
+	return f.hold(r.all())
 }
 
 func (f *Folder) write(s SideFile) error {
@@ -378,11 +379,21 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		return err
 	}
 	f.in = in
-	for _, made := range r.inPlace() {
-		version := l.versions[made.Path]
-		isIt := version == f.disk.Known[made.Path] || in.Holds(made)
+	return f.hold(r.inPlace())
+}
+
+// hold fails unless the folder has files as this run has written or found them. A card that stays may
+// change.
+func (f *Folder) hold(files []names.File) error {
+	for _, file := range files {
+		if file.Path == names.Card && f.in.CardStays() {
+			continue
+		}
+		version, err := f.version(file.Path)
+		isIt := version == f.disk.Known[file.Path] ||
+			version == f.in.versions[file.Path] && f.in.Holds(file)
 		if version == "" || !isIt {
-			return &LostFileError{filepath.Join(f.Name(), made.Path)}
+			return errors.Join(err, &LostFileError{filepath.Join(f.Name(), file.Path)})
 		}
 	}
 	return nil

@@ -235,3 +235,24 @@ func TestSourceFolderIsNoTarget(t *testing.T) {
 
 // must ends the test at an error.
 var must = world.Must
+
+// TestSecondNameOfAFile checks that a run keeps a file of the result that a claim lists by a second
+// name. A hard link stands for a file system that ignores case: both names lead to one file.
+func TestSecondNameOfAFile(t *testing.T) {
+	out := t.TempDir()
+	must(t, convert(t, out, false, calm))
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(result["config.json"])))
+	manifest, err := os.ReadFile(filepath.Join(out, names.Manifest))
+	must(t, err)
+	second := strings.Replace(string(manifest), `"path": "config.json"`, `"path": "CONFIG.json", "kind": "config", "size": 2, "sha256": "`+sum+`"}, {"path": "config.json"`, 1)
+	must(t, os.WriteFile(filepath.Join(out, names.Manifest), []byte(second), 0o666))
+	if err := os.Link(filepath.Join(out, "config.json"), filepath.Join(out, "CONFIG.json")); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Skip("no hard links here: ", err)
+	}
+	if second == string(manifest) {
+		t.Fatal("the manifest lists no second name")
+	}
+	must(t, convert(t, out, false, calm))
+	holds(t, out, result)
+	holds(t, out, map[string]string{"CONFIG.json": result["config.json"]})
+}

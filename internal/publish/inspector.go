@@ -224,14 +224,22 @@ func (x *inspector) taken(by author, claim ledger.Claim) error {
 	return &TakenError{x.now.where, claim.Result.Source + " at another commit or with other flags"}
 }
 
-// findListed adds the files that claims list to the versions.
+// findListed adds the files that claims list to the versions. A folder may know a file of the result by
+// a second name that a claim lists, such as one in other letter case. It's no file of its own, so the
+// run doesn't remove it.
 func (x *inspector) findListed(context.Context) error {
+	result := map[string]bool{} // versions of its files, which differ by file in a folder
+	for name, version := range x.in.versions {
+		if x.now.onHub == nil && x.run.writes(name) {
+			result[version] = true
+		}
+	}
 	for name := range x.in.listed {
 		version, err := x.now.contents.version(name)
 		if err != nil {
 			return err
 		}
-		if version != "" {
+		if version != "" && (x.run.writes(name) || !result[version]) {
 			x.in.versions[name] = version
 		}
 	}

@@ -34,6 +34,17 @@ func (r *Result) inPlace() (list []names.File) {
 	return list
 }
 
+// all lists every file of the result.
+func (r *Result) all() []names.File {
+	list := r.inPlace()
+	for _, s := range r.Files {
+		if s.Data != nil {
+			list = append(list, s.File())
+		}
+	}
+	return list
+}
+
 // A SideFile is a file of the result without weights.
 type SideFile struct {
 	metadata.OutputFile

@@ -114,8 +114,8 @@ func (x *inspector) isListed(ctx context.Context, name string,
 	if at >= 0 {
 		return list[at].File, true, nil
 	}
-	file, err := x.now.contents.file(ctx, name)
-	return file, err == nil && slices.ContainsFunc(list,
+	file, err := x.now.contents.file(ctx, name) // a folder and a link have no SHA-256
+	return file, err == nil && file.SHA256 != "" && slices.ContainsFunc(list,
 		func(f listed) bool { return f.SHA256 == file.SHA256 }), err
 }
 
