@@ -127,6 +127,10 @@ func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
 		for _, text := range carrying(src.plan.Carried, opt.Push) {
 			s.say("%s", text)
 		}
+		if keys := src.model.MetadataKeys(); opt.Push && len(keys) > 0 {
+			s.say("the manifest keeps the headers of the weight files, with __metadata__: %s",
+				human.List(keys))
+		}
 		if opt.Push && opt.Original == "" && src.named == "" {
 			s.say("%s", Unproved)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -63,6 +64,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": cmdCode, "model": cmdModel, "repo": cmdRepo, "dataset": cmdDataset, "fault": cmdFault, "flip": cmdFlip, "pull": cmdPull,
 			"in": cmdIn, "requests": cmdRequests, "mistakes": cmdMistakes, "commit": cmdCommit,
+			"metadata": cmdMetadata,
 		},
 	})
 }
@@ -285,6 +287,22 @@ func cmdFlip(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	b[h.DataStart()+(x.Begin+x.End)/2] ^= 4
 	ts.Check(os.WriteFile(name, b, 0o666))
+}
+
+// cmdMetadata writes __metadata__, a JSON object, into the header of a weight file.
+func cmdMetadata(ts *testscript.TestScript, _ bool, args []string) {
+	name := ts.MkAbs(args[0])
+	b, err := os.ReadFile(name)
+	ts.Check(err)
+	h, err := safetensors.ReadHeader(strings.NewReader(string(b)), int64(len(b)))
+	ts.Check(err)
+	_, tensors, found := strings.Cut(string(h.Raw), "},")
+	if !found || len(h.Metadata) == 0 {
+		ts.Fatalf("%s has no metadata", name)
+	}
+	raw := `{"__metadata__":` + args[1] + "," + tensors
+	raw += strings.Repeat(" ", (8-len(raw)%8)%8)
+	ts.Check(os.WriteFile(name, append(binary.LittleEndian.AppendUint64(nil, uint64(len(raw))), raw+string(b[h.DataStart():])...), 0o666))
 }
 
 func cmdPull(ts *testscript.TestScript, _ bool, args []string) {

@@ -9,13 +9,15 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// Clean removes the values that the Hub would refuse, such as a path on somebody's disk as
-// base_model, and says what it did. A license without an ID of the Hub's becomes the license_name of
+// Clean removes access tokens, and the values that the Hub would refuse, such as a path on somebody's
+// disk as base_model, and says what it did. A license without an ID of the Hub's becomes the license_name of
 // license: other.
 func (f *FrontMatter) Clean() (did []string) {
 	for _, m := range f.members() {
+		did = append(did, m.removeTokens()...)
 		did = append(did, m.remove("is a path on a disk", onDisk.MatchString)...)
 	}
 	for _, v := range f.License {
@@ -111,6 +113,19 @@ func (m member) remove(why string, wrong func(v string) bool) (did []string) {
 			return false
 		}
 		did = append(did, fmt.Sprintf("left out %s %q, which %s", m.key, v, why))
+		return true
+	})
+	return did
+}
+
+// removeTokens removes the values that look like access tokens, or hold one. It says so without them.
+func (m member) removeTokens() (did []string) {
+	*m.values = slices.DeleteFunc(slices.Clone(*m.values), func(v string) bool {
+		issuer, _ := names.AccessToken(v)
+		if issuer == "" {
+			return false
+		}
+		did = append(did, fmt.Sprintf("left out a value of %s, which looks like an access token of %s", m.key, issuer))
 		return true
 	})
 	return did

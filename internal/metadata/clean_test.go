@@ -14,6 +14,7 @@ import (
 // TestClean checks that a card has no value that the Hub refuses, whatever the source's card has, that
 // the run can name each value that's gone, and that nothing else is.
 func TestClean(t *testing.T) {
+	token := "hf_" + strings.Repeat("aB", 17) // put together, for secret scanners
 	for lines, want := range map[string]struct{ card, named string }{
 		"license: mit\nbase_model: org/a":                               {card: "license: mit base_model: org/a"},
 		"license: mit\nbase_model: /home/someone/Llama":                 {card: "license: mit", named: "/home/someone/Llama"},
@@ -34,6 +35,9 @@ func TestClean(t *testing.T) {
 		"license: mit\nlicense_link: https://x/y\ntags: [/home/me, ok]": {card: "license: mit license_link: https://x/y", named: "/home/me"},
 		"prior: org/prior":                                              {card: "prior: org/prior"},
 		"prior: ../prior":                                               {named: "../prior"},
+		"license: mit\nlicense_name: " + token:                          {card: "license: mit", named: "license_name"},
+		"license: " + token:                                             {named: "license"},
+		"license_link: https://me:" + token + "@x/y":                    {named: "license_link"},
 		"datasets: [null, '']\nlicense:\nlanguage: {a: b}":              {},
 	} {
 		f := frontMatter(t, lines)
@@ -56,6 +60,9 @@ func TestClean(t *testing.T) {
 		}
 		if (did == "") != (want.named == "") {
 			t.Errorf("%s: named %q", lines, did)
+		}
+		if strings.Contains(did, token) {
+			t.Errorf("%s: named the token", lines)
 		}
 		for _, word := range strings.Fields(want.named) {
 			if !strings.Contains(did, word) {

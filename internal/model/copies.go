@@ -1,22 +1,17 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // CheckCopies refuses, before any work, files that must not be published: Git LFS pointers, whose
@@ -56,56 +51,6 @@ func published(p *plan.Plan) []plan.File {
 		list = append(list, plan.File{Path: p.Config, Size: maxConfigBytes})
 	}
 	return list
-}
-
-// maxDisclosed is the size of the largest file in which Discloses looks: vocabularies are larger.
-const maxDisclosed = 1 << 20
-
-// onDisk matches absolute paths on somebody's disk, and those below a home.
-var onDisk = regexp.MustCompile(`^(/[\w.-]+/|~/|[A-Za-z]:[/\\]\w|\\\\\w|file:/)[^\n]*$`)
-
-// Discloses says what in a local source's small files may be no one else's business: access tokens,
-// and in JSON files paths on a disk, such as the _name_or_path of a fine-tune. The result keeps the
-// bytes of these files. It never returns a token itself.
-func (m *Model) Discloses(p *plan.Plan) (found []string) {
-	if !m.Local {
-		return nil
-	}
-	for _, f := range published(p) {
-		b, err := disk.Read(filepath.Join(m.Folder, filepath.FromSlash(f.Path)), maxDisclosed)
-		if err != nil {
-			continue // what needs the file says what is wrong with it
-		}
-		if issuer, at := names.AccessToken(string(b)); issuer != "" {
-			found = append(found, human.Message("%s: line %d holds what looks like an access token of %s, which "+
-				"the result keeps; remove it from the source before you publish", f.Path,
-				1+bytes.Count(b[:at], []byte("\n")), issuer))
-		}
-		var value any
-		if path.Ext(f.Path) != ".json" || python.Unmarshal(b, &value) != nil {
-			continue
-		}
-		var walk func(key string, value any)
-		walk = func(key string, value any) {
-			switch v := value.(type) {
-			case map[string]any:
-				for _, k := range slices.Sorted(maps.Keys(v)) {
-					walk(k, v[k])
-				}
-			case []any:
-				for _, x := range v {
-					walk(key, x)
-				}
-			case string:
-				if onDisk.MatchString(v) {
-					found = append(found, human.Message("%s: %s is %q, a path on a disk, which the result keeps; "+
-						"remove it from the source if it's private", f.Path, key, v))
-				}
-			}
-		}
-		walk("", value)
-	}
-	return found
 }
 
 // inCache reports whether target is a file of a download cache, where the links of a snapshot lead:
