@@ -160,6 +160,7 @@ var kinds = []kind{
 	{ErrSourceIsTarget, wraps[*publish.SourceTargetError], none},
 	{ErrTargetTaken, wraps[*publish.TakenError],
 		hint.Taken},
+	{ErrTargetTaken, oneOf(publish.ErrBranchGone), none},
 	{ErrTargetLost, wraps[*publish.LostError], none},
 	{ErrTargetLost, wraps[*publish.LostFileError], none},
 	{ErrTargetWrong, wraps[*hub.WitnessError], none},

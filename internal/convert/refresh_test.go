@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // recommit makes the next commit of a repo hold a model and nothing else.
@@ -187,6 +189,27 @@ func TestRefreshLosesItsBranch(t *testing.T) {
 				refreshed(t, w, want, head)
 			})
 		}
+	}
+}
+
+// TestRefreshLosesEveryBranch removes the branch of a refresh each time. The run gives up, and says
+// that others write to the target, not that there's no such repo.
+func TestRefreshLosesEveryBranch(t *testing.T) {
+	t.Parallel()
+	w, _, _ := toRefresh(t)
+	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/preupload/*", Times: hubtest.Always,
+		Action: func(x *hubtest.Exchange) {
+			for _, name := range w.branches() {
+				_ = w.client(t).DeleteBranch(t.Context(), targetRepo, name) // or another upload's was faster
+			}
+			x.Next(x.ResponseWriter)
+		}})
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	if !errors.Is(err, publish.ErrBranchGone) {
+		t.Fatalf("got %v", err)
+	}
+	if e := pipeline.ErrorOf(err); e.Kind != pipeline.ErrTargetTaken || !hint.Taken.Is(e.Hint) {
+		t.Errorf("kind %s, hint %s", e.Kind, e.Hint)
 	}
 }
 

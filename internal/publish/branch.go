@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -207,7 +208,7 @@ func (r *repo) whyGone(ctx context.Context, err error) error {
 	if _, why := r.inspectMain(ctx); why != nil {
 		return why
 	}
-	return errors.Join(ErrBranchGone, err)
+	return hint.On(errors.Join(ErrBranchGone, err), hint.Taken)
 }
 
 func fileOf(f hub.FileInfo) names.File {

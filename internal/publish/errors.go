@@ -137,4 +137,4 @@ func (e *LostFileError) Error() string {
 }
 
 // ErrBranchGone says that the branch of an update was removed, by a faster run or by a person.
-var ErrBranchGone = errors.New("the branch of the refresh was removed")
+var ErrBranchGone = errors.New("the branch that prepares the update was removed")
