@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -149,6 +150,97 @@ func TestAPageFromTheStorage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestASilentStorageEndsSoon checks a storage that never sends a byte: whether it accepts connections or
+// a firewall drops every packet, people hear of it within seconds, and the first read ends after about two
+// minutes. Later ones aren't repeated. If the storage has ever answered, the run waits as long as in any
+// outage.
+func TestASilentStorageEndsSoon(t *testing.T) {
+	const patienceForSilence = 90 * time.Second
+	silent := func(limit time.Duration, op string) func(*http.Request) (*http.Response, error) {
+		return func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			case <-time.After(limit):
+				return nil, &net.OpError{Op: op, Net: "tcp", Err: os.ErrDeadlineExceeded}
+			}
+		}
+	}
+	for name, gone := range map[string]func(*http.Request) (*http.Response, error){
+		"accepts":   silent(time.Hour, ""), // so the client's own watch ends it
+		"drops":     silent(30*time.Second, "dial"),
+		"handshake": silent(20*time.Second, "remote error"),
+	} {
+		for _, c := range []struct {
+			lasts       time.Duration
+			spoke       bool
+			least, most time.Duration // until the end; none means that all is read
+		}{
+			{time.Hour, false, patienceForSilence, 150 * time.Second},
+			{80 * time.Second, false, 0, 0},
+			{time.Hour, true, patienceForOutages, patienceForOutages + longestWait},
+			{4 * time.Minute, true, 0, 0},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				h := newFileHub(t, 20_000)
+				var heard, start time.Time
+				off := &outage{where: "cdn.test", gone: gone}
+				client, _ := testClient(t, h, smallRanges, func(o *Options) {
+					o.Clock, o.Governor = nil, answeredOnce(t)
+					off.RoundTripper, o.HTTPTransport = o.HTTPTransport, off
+					o.OnWait = func(Wait) {
+						if heard.IsZero() {
+							heard = time.Now()
+						}
+					}
+				})
+				if c.spoke {
+					must(t, streamAll(t, client, h))
+				}
+				start = time.Now()
+				off.until = start.Add(c.lasts)
+				err := streamAll(t, client, h)
+				took := time.Since(start)
+				if again := time.Now(); err != nil && !c.spoke && (streamAll(t, client, h) == nil || time.Since(again) > 35*time.Second) {
+					t.Errorf("%s: another read takes %v", name, time.Since(again))
+				}
+				if (err == nil) != (c.most == 0) || err != nil && (took < c.least || took > c.most) {
+					t.Errorf("%s for %v, spoken %v: after %v: %v", name, c.lasts, c.spoke, took, err)
+				}
+				if err != nil && !c.spoke && Hint(err) != hint.Firewall.With("host", "cdn.test").String() {
+					t.Errorf("%s: hint: %s", name, Hint(err))
+				}
+				if d := heard.Sub(start); d <= 0 || d > 10*time.Second && !c.spoke {
+					t.Errorf("%s: people hear of it after %v", name, d)
+				}
+			})
+		}
+	}
+}
+
+// TestASlowLineIsNeverCut reads over a line that loses every other answer, brings the first byte of the
+// rest after 25 seconds, and is slow from then on. That takes longer than any patience, but it moves.
+func TestASlowLineIsNeverCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFileHub(t, 100_000)
+		h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
+			if n%2 == 1 {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			time.Sleep(25 * time.Second)
+			data, err := io.ReadAll(good.Body)
+			good.Body = &slowBody{r.Context(), 20 * time.Millisecond, data}
+			return good, err
+		}
+		c, _ := testClient(t, h, smallRanges, func(o *Options) { o.Clock, o.Governor = nil, answeredOnce(t) })
+		start := time.Now()
+		if err := streamAll(t, c, h); err != nil || time.Since(start) < 2*patienceForOutages {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
 }
 
 // TestABlockedStorageIsWaitedForOnce checks a firewall that lets the Hub through and not its storage:

@@ -22,18 +22,34 @@ type Governor struct {
 	hosts map[string]reach
 }
 
-// reach is what is known of a host: whether it has ever served anything, and when its requests
-// began to fail, and failed last, without one that was served in between.
+// reach is what is known of a host: whether it has ever answered or even served anything, and when its
+// requests began to fail, and failed last, without one that was served in between.
 type reach struct {
-	served      bool
-	since, last time.Time
+	spoken, served bool
+	since, last    time.Time
 }
 
 // reached notes that a host serves.
 func (g *Governor) reached(host string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hosts[host] = reach{served: true}
+	g.hosts[host] = reach{spoken: true, served: true}
+}
+
+// spoke notes that a host has sent an answer, whatever it says.
+func (g *Governor) spoke(host string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h := g.hosts[host]
+	h.spoken = true
+	g.hosts[host] = h
+}
+
+// hasSpoken reports whether a host has ever sent an answer.
+func (g *Governor) hasSpoken(host string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.hosts[host].spoken
 }
 
 // longestGap is the longest time between two failures of one outage.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
 	// even if the tries are used up: a host that's gone for minutes must not end hours of work
 	outagePatience = 5 * time.Minute
+	// after the first failure, from a host that has never sent a byte. A try lasts half a minute until
+	// then, so that's two minutes of silence. A firewall that drops packets won't stop.
+	silentPatience = 90 * time.Second
 	maxWait        = 90 * time.Minute // all waits of one call; covers an hourly quota
 )
 
@@ -69,6 +73,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		case r.NoRepeat, same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
 		case failures >= maxPages && errors.Is(e, errPage),
+			t.isSilent(r, e) && e.away >= silentPatience,
 			failures >= maxTries && e.away >= patience(e),
 			failures >= maxLost && t.away(e) >= outagePatience:
 			return t.lose(e, attempts)
@@ -118,6 +123,14 @@ func patience(e *Error) time.Duration {
 		return maxWait
 	}
 	return outagePatience
+}
+
+// isSilent reports whether a host has never sent a byte, and lets the time run out again: it makes no
+// connection, or accepts one and says nothing. What an upload sends may still be on its way.
+func (t *Transport) isSilent(r *Request, e *Error) bool {
+	late, ok := errors.AsType[net.Error](e.Err)
+	timeout := ok && late.Timeout() || errors.Is(e.Err, ErrStalled) && r.Body == nil
+	return timeout && e.lane.host != "" && !t.Opt.Governor.hasSpoken(e.lane.host)
 }
 
 // insists reports whether the same answer again and again is believed, although it may be temporary.

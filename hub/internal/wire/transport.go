@@ -152,6 +152,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
+	t.Opt.Governor.spoke(u.Host)
 	if wait, bucket := emptyBucket(resp.Header); wait > 0 && wait < t.Opt.Patience &&
 		t.Endpoint.Owns(u) {
 		t.Opt.Governor.close(t.Opt.Clock.Now(), t.laneOf(r, u), wait+time.Second,
