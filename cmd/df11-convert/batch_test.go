@@ -193,6 +193,28 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// TestSlicesOfALongList takes a few slices of the longest list for as many machines as can share one. No
+// machine looks at every pair of a model and a slice: that would take a quarter of an hour.
+func TestSlicesOfALongList(t *testing.T) {
+	all := make([]listedModel, 60_000)
+	for i := range all {
+		all[i].Source = fmt.Sprintf("o/m%d", i)
+	}
+	seen := map[string]bool{}
+	for _, i := range []int{1, 2, 8000, spans.MaxParts} {
+		mine := slice(all, spans.Part{I: i, N: spans.MaxParts})
+		if least := len(all) / spans.MaxParts; len(mine) != least && len(mine) != least+1 {
+			t.Errorf("slice %d has %d models", i, len(mine))
+		}
+		for _, m := range mine {
+			if seen[m.Source] {
+				t.Errorf("%s is in two slices", m.Source)
+			}
+			seen[m.Source] = true
+		}
+	}
+}
+
 // TestModelsKeepTheirSlice checks what happens to the other models when one leaves a list: most stay
 // where they are, and no slice of 20 models on 8 machines is empty.
 func TestModelsKeepTheirSlice(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -190,39 +191,49 @@ func distinct(models []listedModel, me string) error {
 	return nil
 }
 
-// slice returns the models of this part. The parts differ by at most one model. Each model takes the
-// part that it likes best among those with room, by a hash of its entry (rendezvous hashing with
-// bounded loads), so most models keep their part when others come and go, and the order of the list
-// doesn't matter.
+// slice returns the models of this part. The parts differ by at most one model. Each model has an order
+// of the parts from its entry's hash, and takes the first of them with room (consistent hashing with
+// bounded loads, https://arxiv.org/abs/1608.01350), so most models keep their part when others come and
+// go, and the order of the list doesn't matter. All parts together cost little more than a hash per
+// model: parts fill up almost at once, so few models look at many.
 func slice(models []listedModel, part spans.Part) (mine []listedModel) {
-	rank := func(m listedModel, of int) uint64 {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", m.spec(), m.RepoID, of))
-		return binary.BigEndian.Uint64(sum[:])
+	type turn struct{ model, rank, first, step int }
+	inTurn := make([]turn, len(models))
+	for i, m := range models {
+		sum := sha256.Sum256([]byte(m.spec() + "\n" + m.RepoID))
+		number := func(k, below int) int { return int(binary.BigEndian.Uint64(sum[8*k:]) % uint64(below)) }
+		x := turn{i, number(0, math.MaxInt), number(1, part.N), 1 + number(2, part.N)}
+		for gcd(x.step, part.N) > 1 { // else it doesn't come to all parts
+			x.step++
+		}
+		inTurn[i] = x
 	}
-	inTurn := slices.Clone(models)
-	slices.SortFunc(inTurn, func(a, b listedModel) int { return cmp.Compare(rank(a, 0), rank(b, 0)) })
+	slices.SortFunc(inTurn, func(a, b turn) int { return cmp.Compare(a.rank, b.rank) })
 	room, larger := len(models)/part.N, len(models)%part.N // larger parts have room for one more
 	held := make([]int, part.N)
-	taken := map[string]bool{}
-	for _, m := range inTurn {
-		best, most := -1, uint64(0)
-		for i := range held {
-			fits := held[i] < room || held[i] == room && larger > 0
-			if likes := rank(m, i+1); fits && (best < 0 || likes > most) {
-				best, most = i, likes
-			}
+	taken := make([]bool, len(models))
+	for _, x := range inTurn {
+		at := x.first
+		for held[at] > room || held[at] == room && larger == 0 {
+			at = (at + x.step) % part.N
 		}
-		if held[best]++; held[best] > room {
+		if held[at]++; held[at] > room {
 			larger--
 		}
-		if best == part.I-1 {
-			taken[m.spec()+"\n"+m.RepoID] = true
-		}
+		taken[x.model] = at == part.I-1
 	}
-	for _, m := range models {
-		if taken[m.spec()+"\n"+m.RepoID] {
+	for i, m := range models {
+		if taken[i] {
 			mine = append(mine, m)
 		}
 	}
 	return mine
+}
+
+// gcd returns the greatest common divisor.
+func gcd(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
 }
