@@ -164,9 +164,12 @@ func (e *Entry) Score(cfg *Config, shape func(tensor string) (dims []int64, ok b
 			return 0
 		}
 	}
-	tied := e.TiedBy(cfg)
-	isTiedElse := m.Tied != nil && (tied == nil || *tied != *m.Tied)
-	if isTiedElse || slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent,
+	if m.Tied != nil {
+		if tied := e.TiedBy(cfg); tied == nil || *tied != *m.Tied {
+			return 0
+		}
+	}
+	if slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent,
 		holds) {
 		return 0
 	}

@@ -24,7 +24,7 @@ import (
 // code with ours, and compares the bytes with the hub's.
 func TestAnotherClientReadsWhatWasPublished(t *testing.T) {
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
-		w := newWorld(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3}), ways)
+		w := newWorld(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3}), ways, listening)
 		w.mustConvert(t)
 		if err := w.downloadByAnother(t); err != nil {
 			t.Error(err)

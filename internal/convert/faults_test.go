@@ -88,7 +88,7 @@ func TestFaults(t *testing.T) {
 	for _, name := range all {
 		t.Run(strings.ReplaceAll(name, ", ", "_"), func(t *testing.T) {
 			fault, often, _ := strings.Cut(name, ", ")
-			f, w, work := hubtest.Fault{Name: fault}, newWorld(t, small(), hubtest.WithMultipart(10_000, 6_000)), t.TempDir()
+			f, w, work := hubtest.Fault{Name: fault}, newWorld(t, small(), hubtest.WithMultipart(10_000, 6_000), listening), t.TempDir()
 			// which file is first depends on chance, and small ones have no parts
 			if often == "always" || strings.HasPrefix(fault, "lfs-part") || strings.HasPrefix(fault, "lfs-chunk") {
 				f.Times = always

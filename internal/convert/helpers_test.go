@@ -69,11 +69,18 @@ type world struct {
 	change []func(*convert.Options)
 }
 
+// Worlds are in memory, where clients reach the hub through its RoundTrip. One that listens is for a
+// test to which the network matters.
+var (
+	inMemory  = hubtest.InMemory("https://hub.test", "https://storage.test")
+	listening = hubtest.InMemory("", "")
+)
+
 // newWorld starts a hub with the model. A token in a wrong place fails the test.
 func newWorld(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
 	t.Helper()
 	labelGoroutines(t)
-	w := &world{Server: hubtest.Start(t, opts...), clock: hubtest.NewJumpClock(time.Now()), log: newOutputLog()}
+	w := &world{Server: hubtest.Start(t, append([]hubtest.Option{inMemory}, opts...)...), clock: hubtest.NewJumpClock(time.Now()), log: newOutputLog()}
 	if m != nil {
 		w.AddModel(sourceRepo, m)
 	}
@@ -105,6 +112,9 @@ func onServers(t *testing.T, test func(t *testing.T, ways hubtest.Option)) {
 func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()
 	opt := hub.Options{Connection: hub.Connection{Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock, UserAgent: userAgent(w.era)}, RangeBytes: rangeBytes, BufferBytes: 8 * rangeBytes}
+	if strings.HasPrefix(w.URL, "https:") { // in memory
+		opt.HTTPTransport = w
+	}
 	for _, f := range append(slices.Clone(w.hub), change...) {
 		f(&opt)
 	}

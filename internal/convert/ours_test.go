@@ -135,6 +135,7 @@ func newOwnership(t *testing.T, seed uint64) *ownership {
 	pipe := map[string][]byte{"LICENSE": []byte("mit"), "df11.png": []byte("a picture"), "model_index.json": []byte(
 		`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": ["diffusers", "WanTransformer3DModel"]}`)}
 	single := map[string][]byte{"df11.png": []byte("a picture")}
+	picture := plan.Options{Include: []string{names.Chart}}
 	for i, dir := range []string{"transformer", "transformer_2"} {
 		c := shared.NewCheckpoint(uint64(i))
 		for b := range 2 {
@@ -164,13 +165,13 @@ func newOwnership(t *testing.T, seed uint64) *ownership {
 		o.owner[name] = user
 	}
 	comfy := func(file string) plan.Options {
-		return plan.Options{PatternDict: splitLayers, Layout: catalog.ComfyUI, WeightFile: file}
+		return plan.Options{PatternDict: splitLayers, Layout: catalog.ComfyUI, WeightFile: file, Include: picture.Include}
 	}
 	all := []*maker{
 		{name: "model", source: sourceRepo}, {name: "other", source: "org/other"},
 		{name: "high", source: "org/single", opt: comfy("high.safetensors")}, {name: "low", source: "org/single", opt: comfy("low.safetensors")},
 		{name: "first", source: "org/pipe", opt: plan.Options{Component: "transformer"}}, {name: "second", source: "org/pipe", opt: plan.Options{Component: "transformer_2"}},
-		{name: "one folder", source: writeModel(t, seeded(3))}, {name: "another folder", source: writeModel(t, seeded(4))},
+		{name: "one folder", source: writeModel(t, seeded(3)), opt: picture}, {name: "another folder", source: writeModel(t, seeded(4)), opt: picture},
 	}
 	rnd.Shuffle(len(all)/2, func(i, j int) { // by pairs
 		all[2*i], all[2*i+1], all[2*j], all[2*j+1] = all[2*j], all[2*j+1], all[2*i], all[2*i+1]

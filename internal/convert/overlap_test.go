@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ import (
 // the model that crosses it.
 type line struct {
 	shape    string
-	model    hubtest.ModelOptions
+	model    func() *hubtest.Model
 	slower   string
 	down, up int64 // bytes per second
 	latency  time.Duration
@@ -31,14 +32,22 @@ type line struct {
 
 func (l line) String() string { return fmt.Sprintf("%s/%s/%s", l.shape, l.slower, l.latency) }
 
+// repeated is how many bytes of the models are made. No two files are equal, as no size is a
+// multiple.
+const repeated = 2_000_002
+
 // What can't overlap is the fetch of the first unit and the upload of the last, so the models have
 // many units, as large models do.
 var shapes = []struct {
 	name  string
-	model hubtest.ModelOptions
+	model func() *hubtest.Model
 }{
-	{"many small files", hubtest.ModelOptions{Hidden: 128, Layers: 150, Vocab: 512, ShardBytes: 1 << 20}},
-	{"few large files", hubtest.ModelOptions{Hidden: 256, Layers: 48, Vocab: 512, ShardBytes: 16 << 20}},
+	{"many small files", madeOnce(hubtest.ModelOptions{Hidden: 128, Layers: 150, Vocab: 512, ShardBytes: 1 << 20, Repeat: repeated})},
+	{"few large files", madeOnce(hubtest.ModelOptions{Hidden: 256, Layers: 36, Vocab: 512, ShardBytes: 16 << 20, Repeat: repeated})},
+}
+
+func madeOnce(opt hubtest.ModelOptions) func() *hubtest.Model {
+	return sync.OnceValue(func() *hubtest.Model { return hubtest.NewLlama(3, opt) })
 }
 
 // lines are those of each shape, so many bytes per second in each direction, for each latency.
@@ -62,7 +71,7 @@ const questions = 20
 // slower direction alone takes for its bytes.
 func (l line) convert(tb testing.TB, opts ...hubtest.Option) (wall, alone time.Duration) {
 	tb.Helper()
-	m := hubtest.NewLlama(3, l.model)
+	m := l.model()
 	s := hubtest.Start(tb, append(opts, hubtest.WithLinkSpeed(l.down, l.up), hubtest.WithLatency(l.latency),
 		hubtest.WithDropUploads())...)
 	s.AddModel(sourceRepo, m)
@@ -126,7 +135,7 @@ func TestAsFastAsTheLine(t *testing.T) {
 		}
 		t.Run(l.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				wall, alone := l.convert(t, hubtest.InMemory("https://hub.test", "https://storage.test"))
+				wall, alone := l.convert(t, inMemory)
 				ratio := (wall - questions*l.latency).Seconds() / alone.Seconds()
 				t.Logf("%.3f: %v, the slower line alone takes %v", ratio, wall, alone)
 				if ratio > 1.1 {

@@ -32,7 +32,7 @@ type entrant struct {
 
 // convert pushes the conversion to a repo, as a program of its own on a machine of its own would.
 func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server, token, repo string) error {
-	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: hubtest.NewJumpClock(time.Now())}})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, HTTPTransport: srv, Token: token, Clock: hubtest.NewJumpClock(time.Now())}})
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func TestPublishNeverMixesTwoSources(t *testing.T) {
 		"refreshes": {entrants: []entrant{{"org/a@COMMIT", nil}, {"org/a", nil}}, before: "org/a@FORMER", scripts: scripts},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := hubtest.Start(t)
+			srv := hubtest.Start(t, inMemory)
 			former := srv.AddModel("org/a", seeded(4))
 			commit := srv.Push("org/a", "main", seeded(5).Files())
 			srv.Push("org/a", "main", seeded(6).Files())

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -25,7 +26,7 @@ const (
 
 // experts returns the files of a model with so many modules that those of a layer share a file. The
 // last layer lies in both shards.
-func experts() map[string][]byte {
+var experts = sync.OnceValue(func() map[string][]byte {
 	files := []*shared.Checkpoint{shared.NewCheckpoint(1), shared.NewCheckpoint(2)}
 	index := []string{}
 	for layer := range 3 {
@@ -47,7 +48,7 @@ func experts() map[string][]byte {
 		"config.json":                  []byte(`{"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "tie_word_embeddings": false}`),
 		names.Chart:                    noPicture[names.Chart],
 	}
-}
+})
 
 // expertWorld returns a hub with experts, each of which becomes a module.
 func expertWorld(t *testing.T) *world {

@@ -174,7 +174,7 @@ func corrupt(n int) Action {
 func compress(x *Exchange) {
 	a := x.right(false)
 	var small bytes.Buffer
-	zip := gzip.NewWriter(&small)
+	zip, _ := gzip.NewWriterLevel(&small, gzip.BestSpeed)
 	_, _ = zip.Write(a.body)
 	_ = zip.Close()
 	a.header.Del("Content-Length")

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -68,6 +69,10 @@ type CardSizes struct {
 //go:embed card.md.tmpl
 var cardText string
 
+var card = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("card").Funcs(cardFuncs).Parse(cardText))
+})
+
 // Card returns the README.md of a DF11 repo: the front matter that the Hub's docs ask for, then a
 // page for people.
 func Card(in CardInput) ([]byte, error) {
@@ -76,8 +81,7 @@ func Card(in CardInput) ([]byte, error) {
 		return nil, fmt.Errorf("write model card: %w", err)
 	}
 	b := bytes.NewBuffer(append(head, '\n'))
-	if err := template.Must(template.New("card").Funcs(cardFuncs).Parse(cardText)).Execute(b,
-		in); err != nil {
+	if err := card().Execute(b, in); err != nil {
 		return nil, fmt.Errorf("write model card: %w", err)
 	}
 	return b.Bytes(), nil
