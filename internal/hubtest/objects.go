@@ -50,7 +50,7 @@ func hashBody(body io.ReaderAt, size int64) (string, error) {
 
 func sumBody(body io.ReaderAt, size int64) (string, error) {
 	h := sha256.New()
-	n, err := io.CopyBuffer(h, io.NewSectionReader(body, 0, size), make([]byte, 1<<20))
+	n, err := io.CopyBuffer(h, io.NewSectionReader(body, 0, size), make([]byte, min(size+1, 1<<20)))
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
 	}
