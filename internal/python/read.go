@@ -88,13 +88,13 @@ func decode(dec *json.Decoder, v reflect.Value) error {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	want := json.Delim('{')
+	want, kind := json.Delim('{'), "an object"
 	if v.Kind() == reflect.Slice {
-		want = '['
+		want, kind = '[', "a list"
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
 	if open != want {
-		return fmt.Errorf("%v instead of %v", open, want)
+		return fmt.Errorf("%s instead of %s", kindOf(open), kind)
 	}
 	for dec.More() {
 		if v.Kind() == reflect.Struct {
@@ -109,6 +109,23 @@ func decode(dec *json.Decoder, v reflect.Value) error {
 	}
 	_, err = dec.Token() // the closing delimiter
 	return err
+}
+
+// kindOf returns the kind of value that begins with a token, as encoding/json names it.
+func kindOf(t json.Token) string {
+	switch t {
+	case json.Delim('{'):
+		return "object"
+	case json.Delim('['):
+		return "array"
+	}
+	switch t.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "bool"
+	}
+	return "number"
 }
 
 // inWords replaces an error about Go's types by one about JSON's.

@@ -154,6 +154,8 @@ func TestTypesInWords(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"n": "x"}`: "n: string instead of an integer", `{"n": 1.5}`: "n: number 1.5 instead of an integer", `{"s": 1}`: "s: number instead of a string",
 		`{"l": {}}`: "l: object instead of a list", `{"m": []}`: "m: array instead of an object", `{"b": 0}`: "b: number instead of true or false",
+		`{"o": 1}`: "o: number instead of an object", `{"o": []}`: "o: array instead of an object", `{"o": "x"}`: "o: string instead of an object", `{"os": true}`: "os: bool instead of a list",
+		`{"os": [{"x": {}}, [1]]}`: "os: array instead of an object", `[]`: "array instead of an object",
 		`{"f": "1"}`: "f: string instead of a number", `{"l": [1]}`: "l: number instead of a string",
 	} {
 		var v struct {
@@ -163,6 +165,8 @@ func TestTypesInWords(t *testing.T) {
 			M map[string]int `json:"m"`
 			B bool           `json:"b"`
 			F float64        `json:"f"`
+			O *inner         `json:"o"`
+			A []inner        `json:"os"`
 		}
 		if err := python.Unmarshal([]byte(text), &v); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
