@@ -48,7 +48,7 @@ func (m *model) drop(path string) {
 
 // TestIncomplete checks that, for catalog entries, tensors that are missing or have another type
 // than config and headers say are refused by name, unless the catalog calls them optional. A
-// given dict may leave them out.
+// given dict may leave them out, and the plan warns of blocks that the source lacks.
 func TestIncomplete(t *testing.T) {
 	class := map[string]string{"llama": "LlamaForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 	for _, c := range []struct {
@@ -99,8 +99,12 @@ func TestIncomplete(t *testing.T) {
 				t.Errorf("got %v, want …%s…", err, c.want)
 			}
 			given := catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"self_attn.q_proj"}}}
-			if _, err = New(t.Context(), src, Options{PatternDict: given}); err != nil {
-				t.Errorf("with a given dict: %v", err)
+			if p, err = New(t.Context(), src, Options{PatternDict: given}); err != nil {
+				t.Fatalf("with a given dict: %v", err)
+			}
+			isBlock := strings.Contains(c.want, "no tensor of model.layers.")
+			if warns(p, "the source holds no tensor of ") != isBlock || isBlock && !warns(p, c.want) {
+				t.Errorf("with a given dict: %q, want …%s…", p.Warnings, c.want)
 			}
 		})
 	}

@@ -38,10 +38,8 @@ func formUnits(ctx context.Context, r *reading, m *recognition, c *checkpoint, d
 	if err := v.checkSize(); err != nil {
 		return nil, err
 	}
-	if m.entry != nil {
-		if err := checkStacks(r.cfg, v.units, d.patterns, inv); err != nil {
-			return nil, err
-		}
+	if err := checkBlocks(r, m, v.units, d.patterns, inv, notes); err != nil {
+		return nil, err
 	}
 	return v, markUnholdable(v.units, notes)
 }
