@@ -3,10 +3,8 @@ package human
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // List names the first five of a list and says how many more there are.
@@ -16,34 +14,6 @@ func List(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-var shellSafe = regexp.MustCompile(`^[\w./@+:=,-]+$`)
-
-// ShellWord quotes a text, if necessary, so that it is one word of a command line, and one line.
-func ShellWord(text string) string {
-	switch {
-	case shellSafe.MatchString(text):
-		return text
-	case strings.ContainsFunc(text, isLost):
-		var b strings.Builder
-		for _, c := range []byte(text) {
-			switch {
-			case c == '\'' || c == '\\':
-				b.WriteString(`\` + string(rune(c)))
-			case c < ' ' || c >= 0x7f:
-				fmt.Fprintf(&b, `\x%02x`, c)
-			default:
-				b.WriteByte(c)
-			}
-		}
-		return "$'" + b.String() + "'"
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// isLost reports whether a character may change when it's copied from a terminal, as those without
-// a glyph do, and all spaces but the usual one.
-func isLost(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
 // ByFolder lists files at the root by their names, and folders with the number of files in them.
 // These are "other files" where a folder also holds one of others.
