@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 //go:embed entries/*.json
@@ -129,25 +130,19 @@ func Near(like string) (ids []string) {
 	if len(like) < 2 {
 		return nil
 	}
-	shared := func(id string) (n int) {
+	for _, e := range All() {
+		shared := 0
 		for i := range len(like) - 1 {
-			if strings.Contains(id, like[i:i+2]) {
-				n++
+			if strings.Contains(e.ID, like[i:i+2]) {
+				shared++
 			}
 		}
-		return n
-	}
-	most := func(id string) bool { return 5*shared(id) >= 3*(len(like)-1) }
-	begins := func(id string) bool { return len(like) >= 4 && strings.HasPrefix(id, like[:4]) }
-	for _, e := range All() {
-		if most(e.ID) || begins(e.ID) {
+		begins := len(like) >= 4 && strings.HasPrefix(e.ID, like[:4])
+		if begins || 5*shared >= 3*(len(like)-1) {
 			ids = append(ids, e.ID)
 		}
 	}
-	slices.SortStableFunc(ids, func(a, b string) int {
-		return cmp.Or(cmp.Compare(shared(b), shared(a)), cmp.Compare(len(a), len(b)))
-	})
-	return ids[:min(5, len(ids))]
+	return human.Near(like, ids)
 }
 
 // Score says how specifically an entry matches a source, by its config and its tensors; shape
