@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // The rules for what the program prints:
@@ -190,6 +192,11 @@ func (u *ui) hint(hints []string) {
 	}
 }
 
+// resumable are the kinds of errors that can end hours of work, and after which the same command goes
+// on once you have done what the hint says. A temporary error has the step "retry" instead.
+var resumable = []pipeline.Kind{pipeline.ErrDiskFull, pipeline.ErrUnauthorized, pipeline.ErrGated,
+	pipeline.ErrQuota, pipeline.ErrHubConflict}
+
 // failure describes the error that ends the program; nil for nil. It adds hints that depend on the
 // command line.
 func (u *ui) failure(err error) *failure {
@@ -200,7 +207,8 @@ func (u *ui) failure(err error) *failure {
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
 		f.advise(hint.Help.With("command", u.command).String())
-	case u.resume != "" && (f.exit == exitInterrupted || f.Next == "retry"):
+	case u.resume != "" && (f.exit == exitInterrupted || f.Next == "retry" ||
+		u.finished > 0 && slices.Contains(resumable, pipeline.Kind(f.Kind))):
 		f.advise(u.saved() + "; resume with: " + u.resume)
 	}
 	return f

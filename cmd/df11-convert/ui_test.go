@@ -3,9 +3,16 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // TestResumeNamesTheRunsOwnArguments checks that the command that resumes is that of the run, not
@@ -18,6 +25,35 @@ func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 		}
 		if want := resumeCommand(args); u.resume != want {
 			t.Errorf("got %q, want %q", u.resume, want)
+		}
+	}
+}
+
+// TestResumeAfterAnError checks that an error that the same command gets over is followed by that
+// command, quoted, and by how much is saved, and that no other error is.
+func TestResumeAfterAnError(t *testing.T) {
+	const all = 3
+	for _, args := range [][]string{{"org/model", "-o", "it's a \"b\"", "--push", "--include=*.txt"}, {"batch", "my list.yaml", "--push"}} {
+		for _, c := range []struct {
+			err      error
+			finished int64
+			want     string // before the command; "" if there is none
+		}{
+			{errInterrupted, 0, "this run has saved nothing"}, {errInterrupted, 1, "1 of 3 weight files saved in the folder"},
+			{&hub.Error{Status: 503}, 0, "this run has saved nothing"}, {&hub.Error{Err: hub.ErrRateLimited}, 2, "2 of 3 weight files saved in the folder"},
+			{&hub.Error{Err: hub.ErrUnauthorized}, 0, ""}, {&hub.Error{Err: hub.ErrUnauthorized}, 1, "1 of 3 weight files saved in the folder"},
+			{&hub.Error{Err: hub.ErrQuota}, 0, ""}, {&hub.Error{Err: hub.ErrQuota}, all, "3 weight files saved in the folder, but the files next to them aren't complete"},
+			{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 1, "1 of 3 weight files saved in the folder"},
+			{&plan.RefusedError{Detail: "F16"}, 1, ""}, {&budget.DiskError{}, 1, ""}, {usagef("x"), 1, ""}, {errors.New("x"), 1, ""},
+		} {
+			u := newUI(os.Stdout, os.Stderr)
+			u.resume, u.finished, u.files = resumeCommand(args), c.finished, all
+			got := u.failure(c.err).Hint
+			if named := strings.Contains(got, "resume with: "); named != (c.want != "") {
+				t.Errorf("%v after %d files: %s", c.err, c.finished, got)
+			} else if named && !strings.HasSuffix(got, c.want+"; resume with: "+u.resume) {
+				t.Errorf("%v after %d files: %s, want %s", c.err, c.finished, got, c.want)
+			}
 		}
 	}
 }
