@@ -34,7 +34,7 @@ pin=0123456789012345678901234567890123456789
 git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/program" 2>/dev/null || true
 locals+=(--local-repository "df11-convert/df11-convert@$pin=$work/program")
 awk -v to="$work/caller/.github/workflows" '/^name: / { file = to "/" $2 ".yml" } /^```$/ { file = "" } file { print >file }' docs/ci.md
-sed -i "s/@v1\.2\.3/@$pin/" "$work"/caller/.github/workflows/*.yml
+sed -i "s/@vX\.Y\.Z/@$pin/" "$work"/caller/.github/workflows/*.yml
 cp .github/workflows/convert.yml "$work/caller/.github/workflows"
 cat >"$work/caller/models.yaml" <<'LIST'
 models:
