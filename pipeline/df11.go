@@ -36,6 +36,9 @@ func (s *session) openDF11(ctx context.Context, name string) (d *model.DF11, err
 			return nil, err
 		}
 		d, err = model.OpenDF11Hub(ctx, c, repo, revision, s.shares.Budget, s.shares.Pieces)
+		if errors.Is(err, hub.ErrNotFound) {
+			err = hintPath(err, name)
+		}
 	}
 	if errors.Is(err, model.ErrNoDF11Config) {
 		return nil, hintSource(fmt.Errorf("%s: %w", name, err), name)

@@ -142,7 +142,7 @@ func (s *session) repo(side, id string) (c *hub.Client, repo, revision string, e
 		return nil, "", "", err
 	}
 	if names.CheckNewRepo(a.Repo) != nil {
-		return nil, "", "", address.NotFound(a.ID())
+		return nil, "", "", hintPath(address.NotFound(a.ID()), id)
 	}
 	c, err = s.client(side)
 	return c, a.Repo, a.Revision, err

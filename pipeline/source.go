@@ -189,7 +189,11 @@ func (o *opened) planOfficial(ctx context.Context, opt plan.Options) error {
 func (s *session) openSource(ctx context.Context, spec string, opt plan.Options,
 	onHub bool) (*opened, error) {
 	if onHub || !model.Exists(spec) {
-		return s.openRepo(ctx, spec, opt)
+		o, err := s.openRepo(ctx, spec, opt)
+		if !onHub && errors.Is(err, hub.ErrNotFound) {
+			err = hintPath(err, spec)
+		}
+		return o, err
 	}
 	if err := unfinished(spec); err != nil {
 		return nil, err

@@ -92,6 +92,7 @@ var (
 	FileAndFlag = row("FileAndFlag", "name the folder and --file, or just the file")
 	NotFolder   = row("NotFolder", "check the path; a Hub id is org/name or org/name@revision, made of "+
 		"letters, digits, -, _, and .")
+	NearPath   = row("NearPath", "did you mean {path}, which is on this machine?")
 	ModelAlone = row("ModelAlone", "put the files of the model alone into a folder, and give that as the "+
 		"source; from a repo, get them with: hf download ORG/NAME FILES --local-dir FOLDER")
 	IncludeRepo  = row("IncludeRepo", "leave --include out")

@@ -20,6 +20,20 @@ func Near(unknown string, names []string) []string {
 	return near[:min(len(near), maxNear)]
 }
 
+// Misspelled returns the name that an unknown one is probably meant to be, or "": it's the most similar,
+// with at most two wrong bytes, and one in four.
+func Misspelled(unknown string, names []string) string {
+	near := Near(unknown, names)
+	if len(near) == 0 {
+		return ""
+	}
+	n := edits(strings.ToLower(unknown), strings.ToLower(near[0]))
+	if n > 2 || 4*n > len(near[0]) {
+		return ""
+	}
+	return near[0]
+}
+
 // edits returns how many bytes must be added, removed, or replaced to turn a into b.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1) // from the beginning of a to each beginning of b

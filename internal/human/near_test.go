@@ -20,3 +20,23 @@ func TestNear(t *testing.T) {
 		}
 	}
 }
+
+func TestMisspelled(t *testing.T) {
+	for _, tt := range []struct {
+		unknown string
+		names   []string
+		want    string
+	}{
+		{"ckp", []string{"logs", "ckpt"}, "ckpt"},
+		{"Modle-8B", []string{"model-8b", "other"}, "model-8b"},
+		{"CKPT", []string{"ckpt"}, "ckpt"},
+		{"a", []string{"b"}, ""},
+		{"llama", []string{"qwen3", "gemma"}, ""},
+		{"checkpoint-100", []string{"checkpoint-25000"}, ""},
+		{"x", nil, ""},
+	} {
+		if got := Misspelled(tt.unknown, tt.names); got != tt.want {
+			t.Errorf("%q among %q: got %q, want %q", tt.unknown, tt.names, got, tt.want)
+		}
+	}
+}
