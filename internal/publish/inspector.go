@@ -58,7 +58,8 @@ func (c *Conversion) inspect(ctx context.Context, at place, l listing,
 	x := &inspector{run: c, at: at, now: l, last: last, begins: last == nil,
 		in: &Inspection{Where: l.where, contents: l.contents, Files: map[string]Found{},
 			versions: maps.Clone(l.versions), onHub: l.onHub,
-			listed: map[string][]listed{}, claims: map[string]ledger.Claim{}}}
+			listed: map[string][]listed{}, claims: map[string]ledger.Claim{}},
+		replaced: map[string][]listed{}}
 	if x.begins {
 		x.last = &Inspection{}
 	}
@@ -128,69 +129,96 @@ func (x *inspector) readClaims(ctx context.Context) error {
 	return nil
 }
 
-// readClaim reads a journal or a manifest, and decides whether it counts. A broken one doesn't. One
-// that's too large for the memory budget might, so it's an error. So is one in a newer form, unless
-// Force replaces it.
+// readClaim reads a journal or a manifest, and notes the files that are ours because of it.
 func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error {
-	var claim ledger.Claim
-	if err := metadata.Fits(b, x.run.Memory); err != nil {
-		return fmt.Errorf("%s: %s: %w", x.now.where, name, err)
-	}
-	newer := false
-	if IsJournal(name) {
-		claim = ledger.ReadJournal(b)
-		newer = claim.Newer
-	} else {
-		var err error
-		x.in.Manifest, err = metadata.ParseManifest(b, 0)
-		if _, newer = errors.AsType[*metadata.NewerError](err); x.in.Manifest != nil {
-			claim = ledger.OfManifest(x.in.Manifest)
-		}
-	}
-	if newer && (!x.at.force || !x.begins) {
-		return &NewerError{x.now.where, name}
-	}
-	claim, err := x.run.translate(ctx, claim)
+	claim, err := x.parseClaim(name, b)
 	if err != nil {
+		return err
+	}
+	if claim, err = x.run.translate(ctx, claim); err != nil {
 		return err
 	}
 	by, err := x.run.author(ctx, claim, x.now.contents)
 	if err != nil {
 		return err
 	}
-	ended := inState(name) && x.now.onHub == nil // the run is over, because the folder is locked
-	switch {
-	case by == unknown || x.at.work && claim.Keeps:
-		return nil
-	case by != same && !x.begins:
-		return x.taken(by, claim)
-	case by == stranger && ended && len(claim.Outputs)+len(claim.Others) == 0:
-		by = former // it has made nothing
-	case by == stranger:
+	v := x.effect(name, by, claim)
+	if by == stranger && v != ended {
 		x.in.stranger = claim.Result.Unlike(x.run.identity)
 		x.conflict.Retrained = claim.Result.Source == "" && x.run.identity.Source == "" &&
 			!claim.Result.Contradicts(x.run.identity)
-		if name != names.Manifest && !ended || x.at.work {
-			return nil
-		}
-		if !x.at.force {
-			if x.replaced == nil {
-				x.replaced = map[string][]listed{}
-			}
-			x.list(x.replaced, name, claim)
-			return nil
-		}
 	}
-	x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
-	x.list(x.in.listed, name, claim)
-	if name == names.Manifest {
-		x.in.ByPlan = by == same
-	}
-	// the digests of a local source's outputs cover only samples, which are compared with nothing
-	if by >= equal || by == former && !x.run.From.Local {
-		x.in.claims[name] = claim
+	switch v {
+	case taken:
+		return x.taken(by, claim)
+	case replaceable:
+		x.list(x.replaced, name, claim)
+	case ended, counts:
+		x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
+		x.list(x.in.listed, name, claim)
+		if name == names.Manifest {
+			x.in.ByPlan = by == same
+		}
+		// the digests of a local source's outputs cover only samples, which are compared with nothing
+		if by >= equal || by == former && !x.run.From.Local {
+			x.in.claims[name] = claim
+		}
 	}
 	return nil
+}
+
+// parseClaim parses a journal or a manifest. A broken one claims nothing. One that's too large for the
+// memory budget might claim something, so it's an error. So is one in a newer form, unless Force
+// replaces it.
+func (x *inspector) parseClaim(name string, b []byte) (claim ledger.Claim, err error) {
+	if err := metadata.Fits(b, x.run.Memory); err != nil {
+		return claim, fmt.Errorf("%s: %s: %w", x.now.where, name, err)
+	}
+	newer := false
+	if IsJournal(name) {
+		claim = ledger.ReadJournal(b)
+		newer = claim.Newer
+	} else {
+		x.in.Manifest, err = metadata.ParseManifest(b, 0)
+		if _, newer = errors.AsType[*metadata.NewerError](err); x.in.Manifest != nil {
+			claim = ledger.OfManifest(x.in.Manifest)
+		}
+	}
+	if newer && (!x.at.force || !x.begins) {
+		return claim, &NewerError{x.now.where, name}
+	}
+	return claim, nil
+}
+
+// An effect is what a claim means for a run.
+type effect int
+
+const (
+	ignored     effect = iota // it says nothing about whose the files are
+	taken                     // another run has made it since this one looked last
+	replaceable               // it's of another result, which Force replaces
+	ended                     // it's of a run that has made nothing of another result
+	counts                    // the files that it lists are ours
+)
+
+// effect decides what a claim means for the run.
+func (x *inspector) effect(name string, by author, claim ledger.Claim) effect {
+	isOver := inState(name) && x.now.onHub == nil // no run goes on, because the folder is locked
+	switch {
+	case by == unknown || x.at.work && claim.Keeps:
+		return ignored
+	case by != same && !x.begins:
+		return taken
+	case by != stranger:
+		return counts
+	case isOver && len(claim.Outputs)+len(claim.Others) == 0:
+		return ended
+	case name != names.Manifest && !isOver || x.at.work:
+		return ignored
+	case !x.at.force:
+		return replaceable
+	}
+	return counts
 }
 
 // list adds the files that a claim (a journal or the manifest) lists.
