@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"cmp"
+
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -98,16 +100,14 @@ type Verified struct {
 func SettledReport(s *publish.Settled) *Report {
 	id, commit := s.Source.ID, s.Source.SHA
 	r := &Report{
-		Source:   Source{id, commit, id, commit, 0},
-		Target:   Target{Repo: s.At.Repo, URL: s.At.URL, Commit: s.At.Commit, ManifestSHA256: s.SHA256},
+		Source: Source{id, commit, id, commit, 0},
+		Target: Target{Repo: s.At.Repo, Branch: s.At.Branch, URL: s.At.URL, Commit: s.At.Commit,
+			ManifestSHA256: s.SHA256},
 		Made:     Made{Differences: s.Manifest.Differences},
 		Verified: Verified{UpToDate: true},
 	}
 	for _, u := range s.Manifest.Units {
 		r.add(u)
-	}
-	for _, f := range s.Manifest.Source.Files {
-		r.Sizes.BF16 += f.Size - leftOutBytes(f, s.Manifest.Dropped)
 	}
 	for _, f := range s.Manifest.Outputs {
 		if f.Kind.Weights() {
@@ -115,26 +115,46 @@ func SettledReport(s *publish.Settled) *Report {
 			r.Made.Files++
 		}
 	}
-	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
+	r.Sizes.compare(listedSizes(s.Manifest))
 	return r
 }
 
-// leftOutBytes returns the bytes of the tensors in a source file that a result leaves out, by its
-// manifest.
-func leftOutBytes(f metadata.SourceFile, dropped []string) (n int64) {
-	if len(dropped) == 0 {
-		return 0
+// listedSizes returns, of the source files that a manifest lists, the bytes without the tensors that
+// are left out, and how many F32 weights the units take.
+func listedSizes(m *metadata.Manifest) (kept, nExactF32 int64) {
+	inSource, taken := map[string]string{}, map[string]int64{} // weights by the source's names
+	for _, r := range m.Renamed {
+		inSource[r.Name] = r.Source
 	}
-	h, err := new(safetensors.Headers).Parse([]byte(f.Header), f.Size)
-	if err != nil {
-		return 0
-	}
-	for _, name := range dropped {
-		if t, ok := h.Lookup(name); ok {
-			n += t.NBytes()
+	for _, u := range m.Units {
+		for _, t := range u.Tensors {
+			name, n := cmp.Or(t.SliceOf, t.Name), int64(1)
+			for _, dim := range t.Shape {
+				n *= dim
+			}
+			taken[cmp.Or(inSource[name], name)] += n
 		}
 	}
-	return n
+	dropped := map[string]bool{}
+	for _, name := range m.Dropped {
+		dropped[name] = true
+	}
+	for _, f := range m.Source.Files {
+		kept += f.Size
+		h, err := new(safetensors.Headers).Parse([]byte(f.Header), f.Size)
+		if err != nil {
+			continue
+		}
+		for _, t := range h.Tensors {
+			if dropped[t.Name] {
+				kept -= t.NBytes()
+			}
+			if t.DType == safetensors.F32 {
+				nExactF32 += taken[t.Name]
+			}
+		}
+	}
+	return kept, nExactF32
 }
 
 // report sums up the finished outputs.
@@ -176,15 +196,20 @@ func (s *state) report() *Report {
 // sourceSizes adds the sizes of the source or, like all other counts, those of the part.
 func (s *state) sourceSizes(r *Report) {
 	if !s.Part.Whole() {
-		r.Target.Part, r.Sizes.BF16 = s.Part.String(), spans.ProvedBytes(s.Part.Of(s.outputs))
+		r.Target.Part = s.Part.String()
+		r.Sizes.compare(spans.ProvedBytes(s.Part.Of(s.outputs)), 0)
 	} else {
-		r.Sizes.BF16 = s.Plan.KeptBytes()
-		if n := spans.NExactF32(s.Plan); n > 0 {
-			r.Sizes.F32 = r.Sizes.BF16
-			r.Sizes.BF16 -= 2 * n
-		}
+		r.Sizes.compare(s.Plan.KeptBytes(), spans.NExactF32(s.Plan))
 	}
-	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
+}
+
+// compare sets the sizes of the source: its bytes as stored, of which nExactF32 weights are F32.
+func (s *Sizes) compare(stored, nExactF32 int64) {
+	s.BF16 = stored - 2*nExactF32
+	if nExactF32 > 0 {
+		s.F32 = stored
+	}
+	s.Ratio = float64(s.DF11) / float64(max(1, s.BF16))
 }
 
 func (r *Report) add(u metadata.Unit) {
