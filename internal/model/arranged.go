@@ -36,8 +36,12 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 		}
 		return err
 	}}
+	carried, err := plan.Carry(&m.Listing, catalog.Diffusers)
+	if err != nil {
+		return nil, nil, true, err
+	}
 	var files []plan.File
-	for _, f := range m.Listing.Files {
+	for _, f := range carried.AllCopied() {
 		if reader.IsNotice(f.Path) && f.Size <= maxConfigBytes {
 			r, err := src.OpenFile(ctx, f.Path)
 			if err != nil {
@@ -72,21 +76,20 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	for _, w := range m.Listing.Weights {
 		one.Listing.Of = append(one.Listing.Of, w.Path)
 	}
-	one.Listing.Behind, err = behind(&m.Listing)
-	return &arranged{out, src}, one, true, err
+	one.Listing.Behind = behind(carried)
+	return &arranged{out, src}, one, true, nil
 }
 
 // behind lists the files that readers of a model in diffusers' layout open, and that a file for
 // ComfyUI doesn't hold.
-func behind(of *plan.Source) (list []plan.Skipped, err error) {
-	carried, err := plan.Carry(of, catalog.Diffusers)
+func behind(carried plan.Carried) (list []plan.Skipped) {
 	for _, f := range carried.AllCopied() {
 		if !reader.IsNotice(f.Path) && f.Path != names.Card {
 			list = append(list, plan.Skipped{Path: f.Path,
 				Why: "a file for ComfyUI holds the weights of the diffusion model alone"})
 		}
 	}
-	return list, err
+	return list
 }
 
 // arranged is a source made of another one.

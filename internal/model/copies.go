@@ -64,6 +64,18 @@ func inCache(target string) bool {
 // keep images of others in blobs/sha256.
 var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 
+// noteLink adds a link, whose path from root is rel, to those that lead to a file below root in the
+// end.
+func noteLink(links map[string]string, root, link, rel string) {
+	target, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return // what needs the file says what is wrong with it
+	}
+	if below, err := filepath.Rel(root, target); err == nil && filepath.IsLocal(below) {
+		links[rel] = filepath.ToSlash(below)
+	}
+}
+
 // checkLink refuses a link that leads neither below root nor into a download cache.
 func checkLink(root, name, file string) error {
 	target, err := filepath.EvalSymlinks(name)

@@ -124,13 +124,14 @@ func (d *DF11) checkOdd(ctx context.Context, err error) error {
 			outputs = append(outputs, o.Path)
 		}
 	}
-	readers := reader.NewFolder(append(d.paths(), odd...), nil, func(name string) []byte {
-		b, err := d.small(ctx, name, maxConfigBytes)
-		if err != nil {
-			return []byte{} // a .gitignore that can't be read excuses no odd file
-		}
-		return append([]byte{}, b...)
-	}, odd)
+	readers := reader.NewFolder(reader.Files{Paths: append(d.paths(), odd...), Unusable: odd,
+		Read: func(name string) []byte {
+			b, err := d.small(ctx, name, maxConfigBytes)
+			if err != nil {
+				return []byte{} // a .gitignore that can't be read excuses no odd file
+			}
+			return append([]byte{}, b...)
+		}}, nil)
 	for _, name := range odd {
 		switch makes := name == names.Config || name == names.Manifest || reader.IsLoaded(name) ||
 			reader.Loads(d.Dir, name); {

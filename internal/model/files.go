@@ -58,6 +58,8 @@ type files struct {
 	memory int64 // for headers and small files; 0: no limit
 	// files of a local source that can't be read, such as broken links
 	unusable []string
+	// links has the files that are links to others below the same folder, with the paths of these
+	links map[string]string
 	// headers of files that are made, by path
 	known map[string]*safetensors.Header
 }
@@ -67,7 +69,7 @@ func newFiles(s store, list []plan.File) (*files, error) {
 		return nil, hint.On(fmt.Errorf("it has more than %s files", human.Grouped(plan.MaxFiles)),
 			hint.ModelAlone)
 	}
-	f := &files{s, list, make(map[string]plan.File, len(list)), 0, nil, nil}
+	f := &files{store: s, list: list, byPath: make(map[string]plan.File, len(list))}
 	for _, x := range list {
 		f.byPath[x.Path] = x
 	}

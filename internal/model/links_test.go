@@ -50,6 +50,41 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
+// TestLinksToPrivateFiles checks that a plan copies no link to a file of the folder that it wouldn't
+// copy by that file's own name, also through other links, and that it names the link as one that stays
+// or is left out.
+func TestLinksToPrivateFiles(t *testing.T) {
+	dir, _ := shards(t)
+	world.WriteAll(t, dir, map[string][]byte{".env": []byte("secret"), ".git/config": []byte("secret"), "runs/keys.json": []byte("{}"),
+		".gitignore": []byte("runs/\n*.draft\n"), "terms.draft": []byte("secret"), "words.json": []byte("{}"), "result/df11-manifest.json": []byte("{}"),
+		"result/vocab.json": []byte("{}")})
+	must(t, os.Symlink(".env", filepath.Join(dir, "other")))
+	want := map[string]bool{}
+	for link, to := range map[string]string{
+		"vocab.txt": ".env", "LICENSE": ".git/config", "merges.txt": "runs/keys.json", "NOTICE": "terms.draft", "bpe.codes": "other",
+		"vocab.json": "result/vocab.json", "added_tokens.json": "words.json", "special_tokens_map.json": filepath.Join(dir, "words.json"),
+	} {
+		want[link] = filepath.Base(to) == "words.json"
+		_ = os.Remove(filepath.Join(dir, link))
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip("no links here:", err)
+		}
+	}
+	src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
+	must(t, err)
+	defer src.Close()
+	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
+	must(t, err)
+	must(t, m.CheckCopies(p))
+	for link, want := range want {
+		isOf := func(f plan.File) bool { return f.Path == link }
+		stays := slices.Contains(p.Stay, link) || slices.ContainsFunc(p.NotCopied, func(s plan.Skipped) bool { return s.Path == link })
+		if got := slices.ContainsFunc(p.AllCopied(), isOf); got != want || stays == want {
+			t.Errorf("%s is copied: %v; it's named as one that isn't: %v", link, got, stays)
+		}
+	}
+}
+
 // TestOddInDF11 checks that a broken link in a DF11 folder is damage only in place of a file that the
 // model needs. In a folder that holds no DF11 model it doesn't count as damage at all.
 func TestOddInDF11(t *testing.T) {

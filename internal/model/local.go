@@ -61,7 +61,7 @@ func brokenLink(file, rel string) error {
 }
 
 // listFolder returns the files below dir, with forward slashes. Links to files count as those
-// files. It skips folders for which enter returns false, given the path from dir. For a link to a
+// files, and it notes which of these are below dir, too. It skips folders for which enter returns false, given the path from dir. For a link to a
 // folder it calls linked, and doesn't follow it. For a file that can't be one of a model, such as a
 // broken link or a pipe, it calls odd, which says whether to list it, as an empty file.
 func listFolder(dir string, enter func(rel string) bool, linked func(rel string) error,
@@ -71,6 +71,7 @@ func listFolder(dir string, enter func(rel string) bool, linked func(rel string)
 		return nil, err
 	}
 	var list []plan.File
+	links := map[string]string{}
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil && p != root && errors.Is(err, fs.ErrNotExist) {
 			return nil // it was removed meanwhile
@@ -103,6 +104,9 @@ func listFolder(dir string, enter func(rel string) bool, linked func(rel string)
 		file := plan.File{Path: rel}
 		if err == nil {
 			file.Size = st.Size()
+			if d.Type()&fs.ModeSymlink != 0 {
+				noteLink(links, root, p, rel)
+			}
 		} else if listed, err := odd(rel, cmp.Or(brokenLink(p, rel), err)); err != nil || !listed {
 			return err
 		}
@@ -115,7 +119,11 @@ func listFolder(dir string, enter func(rel string) bool, linked func(rel string)
 	if err != nil {
 		return nil, err
 	}
-	return newFiles(newLocal(dir), list)
+	f, err := newFiles(newLocal(dir), list)
+	if err == nil {
+		f.links = links
+	}
+	return f, err
 }
 
 // isResult reports whether a folder holds a conversion, finished or not. Inside a source, such a

@@ -193,7 +193,7 @@ func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.Sect
 		return nil, nil, err
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(d.Name), ".safetensors"), "-DF11")
-	f.memory = opt.Memory
+	f.memory, f.links = opt.Memory, d.links
 	src, m := &source{files: f}, &Model{ID: name, Name: name, Local: true, Folder: folder,
 		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access())}
 	return src, m, src.describe(ctx, m, opt)

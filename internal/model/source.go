@@ -117,13 +117,14 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 
 // folder finds out which files of a local folder belong to the model.
 func (s *source) folder(ctx context.Context, include []string) *reader.Folder {
-	return reader.NewFolder(s.paths(), include, func(name string) []byte {
-		b, err := s.small(ctx, name, maxConfigBytes)
-		if err != nil {
-			return nil // the plan says what's wrong with a config that it needs
-		}
-		return append([]byte{}, b...) // not nil, even if it's empty
-	}, s.unusable)
+	return reader.NewFolder(reader.Files{Paths: s.paths(), Links: s.links, Unusable: s.unusable,
+		Read: func(name string) []byte {
+			b, err := s.small(ctx, name, maxConfigBytes)
+			if err != nil {
+				return nil // the plan says what's wrong with a config that it needs
+			}
+			return append([]byte{}, b...) // not nil, even if it's empty
+		}}, include)
 }
 
 // describe reads the small files that the survey asks for, and the headers of the weights.

@@ -22,26 +22,39 @@ type Folder struct {
 	unread  map[string]bool  // where the .gitignore can't be read or is too long, so it ignores everything
 	// files that can't be read, and that people but no programs read
 	unusable map[string]bool
+	has      map[string]bool
+	links    map[string]string // Files.Links
+}
+
+// Files are those of a local folder.
+type Files struct {
+	Paths []string
+	// Links has the files that are links to others below the folder, each with the path of the file
+	// that it leads to in the end.
+	Links map[string]string
+	// Unusable files can't be read, such as broken links: those that only people read stay where they
+	// are.
+	Unusable []string
+	// Read returns a small file, or nil if it can't be read.
+	Read func(name string) []byte
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
-// that come along too. read returns a small file, or nil if it can't be read. unusable files can't be
-// read, such as broken links: those that only people read stay where they are.
-func NewFolder(paths, include []string, read func(name string) []byte, unusable []string) *Folder {
+// that come along too.
+func NewFolder(files Files, include []string) *Folder {
 	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
-		unread: map[string]bool{}, unusable: map[string]bool{}}
-	for _, p := range unusable {
+		unread: map[string]bool{}, unusable: map[string]bool{}, has: setOf(files.Paths), links: files.Links}
+	for _, p := range files.Unusable {
 		f.unusable[p] = UseOf(p) == Ignores && p != names.Card
 	}
 	for _, pattern := range include {
 		f.include = append(f.include, inclusion{globs{newGlob(pattern, mayMean)}, strings.Trim(pattern, "/")})
 	}
-	has := setOf(paths)
-	s := &search{f, has, read}
+	s := &search{f, files.Read}
 	s.findParts()
-	for _, p := range paths {
+	for _, p := range files.Paths {
 		if path.Base(p) == ".gitignore" {
-			g, whole := parseIgnore(read(p))
+			g, whole := parseIgnore(files.Read(p))
 			f.ignore[path.Dir(p)], f.unread[path.Dir(p)] = g, !whole
 		}
 		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && IsOpened(path.Base(p)) {
@@ -58,13 +71,31 @@ func (f *Folder) Opens(name string) bool { return f.isOpened(name) }
 // isOpened reports whether a reader of the model opens a file, or people need it: license, notice,
 // and the card's pictures.
 func (f *Folder) isOpened(name string) bool {
-	return !isHidden(name) && !f.unusable[name] && f.isKnown(name) && !f.isIgnored(name)
+	return f.isKnown(name) && !f.unusable[name] && !f.keepsBack(name)
 }
 
-// withholds reports whether a reader of the model would open a file by its name alone, but for a
-// .gitignore.
+// withholds reports whether a reader of the model would open a file by its name alone, but the folder
+// keeps it back.
 func (f *Folder) withholds(name string) bool {
-	return f.dirs[path.Dir(name)] && IsOpened(path.Base(name)) && f.isIgnored(name)
+	return f.dirs[path.Dir(name)] && IsOpened(path.Base(name)) && f.keepsBack(name)
+}
+
+// KeepsBack says why a result takes nothing of a file, unless the caller includes it: the file is
+// hidden, or a .gitignore names it, or it's a link to such a file. Otherwise KeepsBack returns "".
+func (f *Folder) KeepsBack(name string) (why string) {
+	if f.Includes(name) || !f.keepsBack(name) {
+		return ""
+	}
+	return f.whyKept(name, "named by a .gitignore")
+}
+
+func (f *Folder) keepsBack(name string) bool { return f.isHidden(name) || f.isIgnored(name) }
+
+// isHidden reports whether a file is hidden, or a link to a file that is. A file that isn't among those
+// of the folder counts as hidden: it's in a folder that isn't part of the source.
+func (f *Folder) isHidden(name string) bool {
+	target, isLink := f.links[name]
+	return isHidden(name) || isLink && (isHidden(target) || !f.has[target])
 }
 
 func (f *Folder) isKnown(name string) bool {
@@ -88,8 +119,10 @@ func isHidden(name string) bool {
 
 // Includes reports whether a file comes along because a caller's pattern names it.
 func (f *Folder) Includes(name string) bool {
-	return slices.ContainsFunc(f.include, func(i inclusion) bool { return i.names(name) })
+	return slices.ContainsFunc(f.include, func(i inclusion) bool { return f.isNamed(name, i) })
 }
+
+func (f *Folder) isNamed(name string, by inclusion) bool { return by.names(name, f.isHidden(name)) }
 
 // An inclusion is a caller's pattern of files that come along too.
 type inclusion struct {
@@ -99,8 +132,8 @@ type inclusion struct {
 
 // names reports whether the pattern names a file. A hidden one must be spelled out from the root:
 // "*" in a shell doesn't match it either. What is in hidden folders isn't even listed.
-func (i inclusion) names(file string) bool {
-	if isHidden(file) {
+func (i inclusion) names(file string, isHidden bool) bool {
+	if isHidden {
 		return file == i.text
 	}
 	return i.match(file)
@@ -109,16 +142,19 @@ func (i inclusion) names(file string) bool {
 // Unmatched returns the first pattern of include that no file matches, or "".
 func (f *Folder) Unmatched(include, paths []string) string {
 	for i, pattern := range include {
-		if !slices.ContainsFunc(paths, f.include[i].names) {
+		if !slices.ContainsFunc(paths, func(p string) bool { return f.isNamed(p, f.include[i]) }) {
 			return pattern
 		}
 	}
 	return ""
 }
 
-// isIgnored reports whether a .gitignore names a file or a folder above it.
+// isIgnored reports whether a .gitignore names a file or a folder above it, or what a link leads to.
 func (f *Folder) isIgnored(name string) bool {
 	_, ignored := f.ignoredBy(name)
+	if target, isLink := f.links[name]; isLink && !ignored {
+		_, ignored = f.ignoredBy(target)
+	}
 	return ignored
 }
 
@@ -132,13 +168,20 @@ func (f *Folder) ignoredBy(name string) (dir string, ignored bool) {
 	return dir, f.ignore["."].match(name)
 }
 
-// whyIgnored says which .gitignore keeps a file back, and why, if that can't be read.
-func (f *Folder) whyIgnored(name, otherwise string) string {
-	if dir, ignored := f.ignoredBy(name); ignored && f.unread[dir] {
+// whyKept says why a file is kept back. ignored is the reason if a .gitignore that can be read names
+// the file. What a link leads to is private, so whyKept doesn't name it.
+func (f *Folder) whyKept(name, ignored string) string {
+	dir, isIgnored := f.ignoredBy(name)
+	switch _, isLink := f.links[name]; {
+	case isIgnored && f.unread[dir]:
 		return fmt.Sprintf("%s can't be read or is too long, so it counts as naming every file",
 			path.Join(dir, ".gitignore"))
+	case isIgnored:
+		return ignored
+	case isLink:
+		return "a link to a file that is hidden or named by a .gitignore"
 	}
-	return otherwise
+	return "hidden"
 }
 
 // opened are the files that transformers, diffusers, and sentence-transformers open by their names,
@@ -167,7 +210,6 @@ func IsOpened(base string) bool { return opened[base] || openedToo.MatchString(b
 // A search fills in a Folder.
 type search struct {
 	*Folder
-	has  map[string]bool
 	read func(name string) []byte
 }
 
@@ -264,9 +306,9 @@ var picture = regexp.MustCompile(`(?i)!\[[^\]\n]*\]\(\s*<?([^)>\s]+)|<(?:img|sou
 // isPicture matches the names of pictures.
 var isPicture = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|svg|webp|bmp|mp4|webm)$`)
 
-// needPictures adds the pictures that the card shows.
+// needPictures adds the pictures that the card shows, if the result takes something of the card.
 func (s *search) needPictures() {
-	if !s.has[names.Card] {
+	if !s.has[names.Card] || s.keepsBack(names.Card) {
 		return
 	}
 	for _, m := range picture.FindAllSubmatch(s.read(names.Card), -1) {

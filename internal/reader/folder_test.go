@@ -82,14 +82,14 @@ func TestFolder(t *testing.T) {
 	}
 	read := func(name string) []byte { return []byte(small[name]) }
 	o := NewOriginal(catalog.Diffusers, "transformer", []string{"vae", "unet", "tokenizer", "scheduler"}, paths)
-	o.Folder = NewFolder(paths, nil, read, nil)
+	o.Folder = NewFolder(Files{Paths: paths, Read: read}, nil)
 	for p, want := range want {
 		if got, why := o.Fate(p); got != want {
 			t.Errorf("%s: got %d (%s), want %d", p, got, why, want)
 		}
 	}
 	include := []string{"data/", "*.npz", "/.env", "notes.md", "venv/**/activate", "lora/", "vocab.txt", "x.gguf", "id_rsa*"}
-	o.Folder = NewFolder(paths, include, read, nil)
+	o.Folder = NewFolder(Files{Paths: paths, Read: read}, include)
 	for p, want := range map[string]Fate{
 		"data/train.jsonl": copied, "data/tokenizer.json": copied, ".env": copied, "vae/.env": stays, "notes.md": copied,
 		"venv/bin/activate": copied, "lora/adapter_model.safetensors": part, "vocab.txt": copied, "id_rsa.pub": copied,
@@ -105,12 +105,63 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// TestLinksAreJudgedByTheirTargets checks for each way to keep a file back that a link to it is kept
+// back too, whatever its own name is, and that no reason names the target.
+func TestLinksAreJudgedByTheirTargets(t *testing.T) {
+	ignored := "secret.txt\nruns/\nvae/*.log\n"
+	targets := map[string]bool{ // whether they come along under another name
+		"tokenizer.json": true, "notes.txt": true, "data/plain.txt": true, "vae/config.json": true,
+		".env": false, ".git/config": false, "a/.cache/token": false, "secret.txt": false, "SECRET.TXT": false,
+		"runs/keys.json": false, "vae/train.log": false, "data/draft.md": false, "result/unlisted.json": false,
+	}
+	paths := []string{"model_index.json", ".gitignore", "data/.gitignore", "modeling_x.py", "link.png"}
+	for target := range targets {
+		if target != ".git/config" && target != "a/.cache/token" && target != "result/unlisted.json" {
+			paths = append(paths, target)
+		}
+	}
+	read := func(name string) []byte {
+		return []byte(map[string]string{".gitignore": ignored, "data/.gitignore": "draft.*", "README.md": "![x](link.png)",
+			"model_index.json": small["model_index.json"], "config.json": small["config.json"]}[name])
+	}
+	links := []string{"vocab.txt", "LICENSE", "README.md", "config.json", "vae/preprocessor_config.json", "link.png", "modeling_x.py",
+		"vae/diffusion_pytorch_model.safetensors", "data/extra.bin"}
+	all := slices.Concat(paths, links)
+	for target, want := range targets {
+		for _, link := range links {
+			f := NewFolder(Files{Paths: all, Links: map[string]string{link: target}, Read: read}, []string{"data/*.bin"})
+			o := NewOriginal(catalog.Diffusers, "transformer", []string{"vae"}, all)
+			o.Folder = f
+			fate, why := o.Fate(link)
+			kept := f.KeepsBack(link)
+			// what a .gitignore names comes along if the caller's pattern names the link, as any file does
+			included := link == "data/extra.bin" && !isHidden(target) && target != "result/unlisted.json"
+			if (kept == "") != (want || included) || strings.Contains(kept+why, target) {
+				t.Errorf("%s -> %s: kept back: %q, %q", link, target, kept, why)
+			}
+			if comes := fate == Copied || fate == Part; !want && !included && comes {
+				t.Errorf("%s -> %s: comes along", link, target)
+			} else if want && !comes && link != "README.md" && link != "config.json" && link != "data/extra.bin" {
+				t.Errorf("%s -> %s: stays (%d, %s)", link, target, fate, why)
+			}
+		}
+		f := NewFolder(Files{Paths: all, Links: map[string]string{"README.md": target}, Read: read}, nil)
+		if f.Opens("link.png") != want {
+			t.Errorf("README.md -> %s: its picture comes along: %v", target, !want)
+		}
+	}
+	f := NewFolder(Files{Paths: all, Links: map[string]string{"vocab.txt": ".env"}, Read: read}, []string{"vocab.txt"})
+	if !f.Includes("vocab.txt") {
+		t.Error("a link that the caller spells out stays")
+	}
+}
+
 // TestHiddenFilesAreSpelledOut checks that no pattern with wildcards, and none that names another file
 // or folder, takes a hidden file along.
 func TestHiddenFilesAreSpelledOut(t *testing.T) {
 	hidden := []string{".env", ".env.local", "a/.env", ".git/config", ".ssh/id_rsa", "a/.cache/huggingface/token", "a/b/.netrc", ".a/.b/c"}
 	f := func(patterns ...string) *Folder {
-		return NewFolder(hidden, patterns, func(string) []byte { return nil }, nil)
+		return NewFolder(Files{Paths: hidden, Read: func(string) []byte { return nil }}, patterns)
 	}
 	for _, pattern := range []string{"*", "**", "**/*", "/*", ".*", "**/.*", "*env*", "?env", "[.]env", "a", "a/", "a/**", "a/*", "*/", "**/", ".?nv", "*.local", "token", "config", "env", "/", "", "id_rsa",
 		".git", ".git/", "a/.cache", ".a/.b"} {
@@ -137,7 +188,7 @@ func TestWholeNames(t *testing.T) {
 		"LICENSE.md", "NOTICE.txt", "sentence_bert_config.json", "tokenizer.model.v3", "qwen.tiktoken", "model.safetensors",
 		"model.fp16.safetensors", "pytorch_model.bin", "model.safetensors.index.json", "tf_model.h5", "model-00001-of-00002.safetensors",
 	})
-	f := NewFolder(nil, nil, func(string) []byte { return nil }, nil)
+	f := NewFolder(Files{}, nil)
 	for _, name := range names {
 		if !f.Opens(name) {
 			t.Errorf("%s stays", name)

@@ -28,7 +28,7 @@ const (
 	Copied   Fate = iota
 	Part          // copied: weights of another part, which may be large
 	Left          // left out: it has no place in the result
-	Withheld      // left out: a .gitignore of the folder names it, although a reader of the model opens it
+	Withheld      // left out: the folder keeps it back, although a reader of the model opens it
 	Lost          // left out, although a reader of the original opens it
 	Stays         // left out: no reader of the model in that folder opens it, and its name is private too
 )
@@ -89,9 +89,9 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 		!strings.Contains(name, "/") && (name == names.Config || IsAdapter(name)):
 		return f, why
 	case f == Part && o.PartOf(name) != "" && isFound(name):
-		return Lost, o.Folder.whyIgnored(name, "a .gitignore names these weights of "+o.PartOf(name))
+		return Lost, o.Folder.whyKept(name, "a .gitignore names these weights of "+o.PartOf(name))
 	case f == Copied && o.Folder.withholds(name):
-		return Withheld, o.Folder.whyIgnored(name, "named by a .gitignore, though readers open such files")
+		return Withheld, o.Folder.whyKept(name, "named by a .gitignore, though readers open such files")
 	}
 	return Stays, ""
 }
