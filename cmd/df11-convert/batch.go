@@ -155,6 +155,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
 	began := time.Now()
+	u.list = true
 	if err := f.ready(u); err != nil {
 		return err
 	}
@@ -279,6 +280,7 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 			continue
 		}
 		u.say("%d/%d %s", i+1, len(models), m.spec())
+		u.now = work{model: m.spec()}
 		flags := m.flags(*f)
 		var r batchResult
 		surveyed := known[i].Newest != ""

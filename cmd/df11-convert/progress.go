@@ -29,13 +29,11 @@ func (u *ui) progress() func(pipeline.Progress) {
 	}
 }
 
-// count adds the bytes that a call moved, and the files that it finished.
+// count adds the bytes that a call moved, and notes the files that it finished.
 func (u *ui) count(p pipeline.Progress) {
-	u.finished += p.Files
-	u.files += p.FilesTotal
-	u.uploaded += p.FilesPublished
-	u.uploads = u.uploads || slices.ContainsFunc(p.Stages,
+	uploads := slices.ContainsFunc(p.Stages,
 		func(s pipeline.StageProgress) bool { return s.Stage == "upload" })
+	u.now = work{u.now.model, p.Files, p.FilesPublished, p.FilesTotal, u.now.uploads || uploads}
 	u.read += p.Read
 	u.published += p.Published
 }

@@ -42,9 +42,16 @@ type ui struct {
 	found     any    // what the command found, for --json
 
 	read, published int64 // bytes, of all conversions
+	list            bool  // a list's models are converted
+	now             work
+}
+
+// work is what is kept of one conversion.
+type work struct {
+	model string // of a list
 	// weight files that are finished and kept, those of them that a commit has put into a repo, and all
 	finished, uploaded, files int64
-	uploads                   bool // results are published, so no folder of yours has to hold them
+	uploads                   bool // the result is published, so no folder of yours has to hold it
 }
 
 func newUI(out, err *os.File) *ui {
@@ -208,25 +215,36 @@ func (u *ui) failure(err error) *failure {
 	case f.exit == exitUsage && len(f.hints) == 0:
 		f.advise(hint.Help.With("command", u.command).String())
 	case u.resume != "" && (f.exit == exitInterrupted || f.Next == "retry" ||
-		u.finished > 0 && slices.Contains(resumable, pipeline.Kind(f.Kind))):
-		f.advise(u.saved() + "; resume with: " + u.resume)
+		u.now.finished > 0 && slices.Contains(resumable, pipeline.Kind(f.Kind))):
+		f.advise(u.saved() + "resume with: " + u.resume)
 	}
 	return f
 }
 
-// saved says how much of an interrupted run is kept, as far as the run has looked: what earlier
-// runs saved counts only then.
+// saved says how much of the interrupted conversion is kept, as far as the run has looked: what
+// earlier runs saved counts only then. Of a list, it's the model whose turn it was; the list's report
+// counts the others.
 func (u *ui) saved() string {
-	files := human.Count(int(u.files), "weight file")
 	switch {
-	case u.finished == 0:
+	case u.list && u.now.model == "":
+		return ""
+	case u.list:
+		return u.now.model + ": " + u.now.String() + "; "
+	}
+	return u.now.String() + "; "
+}
+
+func (w work) String() string {
+	files := human.Count(int(w.files), "weight file")
+	switch {
+	case w.finished == 0:
 		return "this run has saved nothing"
-	case !u.uploads && u.finished < u.files:
-		return fmt.Sprintf("%d of %s saved in the folder", u.finished, files)
-	case !u.uploads:
+	case !w.uploads && w.finished < w.files:
+		return fmt.Sprintf("%d of %s saved in the folder", w.finished, files)
+	case !w.uploads:
 		return files + " saved in the folder, but the files next to them aren't complete"
-	case u.uploaded < u.files:
-		return fmt.Sprintf("%d of %s saved, %d of them published", u.finished, files, u.uploaded)
+	case w.uploaded < w.files:
+		return fmt.Sprintf("%d of %s saved, %d of them published", w.finished, files, w.uploaded)
 	}
 	return files + " published, but the last step isn't done"
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestResumeNamesTheRunsOwnArguments checks that the command that resumes is that of the run, not
@@ -47,7 +48,7 @@ func TestResumeAfterAnError(t *testing.T) {
 			{&plan.RefusedError{Detail: "F16"}, 1, ""}, {&budget.DiskError{}, 1, ""}, {usagef("x"), 1, ""}, {errors.New("x"), 1, ""},
 		} {
 			u := newUI(os.Stdout, os.Stderr)
-			u.resume, u.finished, u.files = resumeCommand(args), c.finished, all
+			u.resume, u.now = resumeCommand(args), work{finished: c.finished, files: all}
 			got := u.failure(c.err).Hint
 			if named := strings.Contains(got, "resume with: "); named != (c.want != "") {
 				t.Errorf("%v after %d files: %s", c.err, c.finished, got)
@@ -56,6 +57,31 @@ func TestResumeAfterAnError(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAStoppedListCountsOneModel checks that what a list says when it's stopped is about the model whose
+// turn it was, not about the models before.
+func TestAStoppedListCountsOneModel(t *testing.T) {
+	u := newUI(os.Stdout, os.Stderr)
+	u.resume, u.list = "df11-convert batch list.yaml --push", true
+	stopped := func(want string) {
+		t.Helper()
+		if got := u.failure(errInterrupted).Hint; got != want+"resume with: "+u.resume {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	at := func(files, published int64) {
+		u.count(pipeline.Progress{Ended: true, Files: files, FilesPublished: published, FilesTotal: 5,
+			Stages: []pipeline.StageProgress{{Stage: "upload"}}})
+	}
+	stopped("")
+	u.now = work{model: "org/a"}
+	at(5, 5)
+	stopped("org/a: 5 weight files published, but the last step isn't done; ")
+	u.now = work{model: "org/b"}
+	stopped("org/b: this run has saved nothing; ")
+	at(2, 1)
+	stopped("org/b: 2 of 5 weight files saved, 1 of them published; ")
 }
 
 // TestPeople checks that the log for people writes a warning as one sentence, and nothing below
