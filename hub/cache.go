@@ -26,8 +26,10 @@ import (
 //	models--ns--name/snapshots/COMMIT/PATH       a link to the blob, or the file itself where links cannot be made
 //	models--ns--name/trees/COMMIT.json           all files of the commit, with sizes and hashes; newer clients write it
 //	models--ns--name/blobs/ETAG                  the bytes, named by the hash that the hub publishes for them
-//	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
-//	                                             stores what several repos hold once, under another hash
+//	blobs/XX/XETHASH                             the bytes of a blob that is a link to here
+//
+// huggingface_hub from 1.32 on stores what several repos hold once, under another hash:
+// https://github.com/huggingface/huggingface_hub/pull/4498.
 type sharedCache struct {
 	t       *wire.Transport // for its log and errors
 	dir     string          // "" for none

@@ -87,9 +87,9 @@ type Commit struct {
 	Found bool
 }
 
-// slowAnswer is how long a hub may take to commit or complete an upload, which it limits to about a
-// minute itself. A storage gets as long, because a slow network must first drain the system's
-// buffers.
+// slowAnswer is how long a hub may take to commit or complete an upload. The Hub limits that to
+// about a minute (https://huggingface.co/docs/hub/storage-limits). A storage gets as long, because
+// a slow network must first drain the system's buffers.
 const slowAnswer = 3 * time.Minute
 
 // Commit makes all changes in one commit. Without changes it makes none and returns the parent.

@@ -20,6 +20,7 @@
 //   - hfd: https://github.com/matrixhub-ai/hfd, a server of git repos, at c4fdaa7
 //   - KohakuHub: https://github.com/KohakuBlueleaf/KohakuHub at 2facb54
 //   - olah: https://pypi.org/project/olah/0.5.4, a mirror for reading
+//   - hf-mirror: https://hf-mirror.com, a mirror that, outside China, redirects to the public hub
 //   - the Python client: https://github.com/huggingface/huggingface_hub at v2.4.0
 //   - S3: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 //   - LFS: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md

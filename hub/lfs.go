@@ -73,7 +73,7 @@ func (u *upload) ask(what, url string, body any) *wire.Request {
 }
 
 // objectIn returns the file's object in the answer. The hub may refuse an object, for good or for
-// now, inside a 200 answer.
+// now, inside a 200 answer (LFS, "Response Errors").
 func (u *upload) objectIn(r *wire.Request, objects []lfsObject) (*lfsObject, error) {
 	at := slices.IndexFunc(objects, func(o lfsObject) bool { return o.OID == u.SHA256 })
 	if at < 0 {
@@ -90,7 +90,7 @@ func (u *upload) objectIn(r *wire.Request, objects []lfsObject) (*lfsObject, err
 
 // verify makes the hub check that it has the object, as LFS's basic transfers ask
 // (basic-transfers.md#verification). If it has another one, our bytes or their hash are wrong, and no
-// repeat helps.
+// repeat helps: hfd and KohakuHub answer 400 to another size, and LFS has 422 for what isn't valid.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 	r := u.ask("verify the upload of "+u.Path, u.t.Endpoint.Rewrite(a.Href),
 		map[string]any{"oid": u.SHA256, "size": u.Size})
@@ -103,15 +103,16 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 	switch e.Status {
 	case http.StatusNotFound:
 		return e.Under(wire.ErrStale) // it never arrived; the batch call will say so
-	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return e.Under(wire.ErrCorrupt)
 	}
 	return err
 }
 
 // DuplicateFiles makes the hub copy large files from one repo's Xet storage to another's, without
-// moving their bytes. Commit LFSOps for them afterward. The files come from Tree. It returns the
-// SHA-256 of those that couldn't be copied. Upload those, and all files after an error.
+// moving their bytes, as hf_api.py of the Python client does. Commit LFSOps for them afterward. The
+// files come from Tree. It returns the SHA-256 of those that couldn't be copied. Upload those, and
+// all files after an error.
 func (c *Client) DuplicateFiles(ctx context.Context, source, target string,
 	files []FileInfo) (failed map[string]bool, err error) {
 	defer exported(&err)

@@ -64,8 +64,8 @@ func (r *resolved) replace(ctx context.Context, by *resolved) {
 	}
 }
 
-// follow remembers where the hub redirected a GET to, if the hub itself answered the HEAD. The next
-// ranges needn't ask the hub.
+// follow remembers where the hub redirected a GET to, if the hub itself answered the HEAD, as
+// KohakuHub does. The next ranges needn't ask the hub.
 func (r *resolved) follow(ctx context.Context, resp *http.Response) {
 	if to := resp.Request.URL.String(); to != r.url {
 		stored := *r
@@ -149,7 +149,8 @@ func (d *downloads) agree(f FileRef, r *resolved) error {
 
 // linkRefused reports whether the storage wants another link. S3 answers 403 to an expired link,
 // 400 ExpiredToken if its credentials expired, and 404 NoSuchUpload if a multipart upload was
-// ended. LFS has 410 for an object that was removed.
+// ended. hfd, whose links have a token for an hour, answers 401. LFS has 410 for an object that was
+// removed.
 func linkRefused(e *wire.Error) bool {
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
@@ -158,7 +159,8 @@ func linkRefused(e *wire.Error) bool {
 	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
 }
 
-// etagOf returns the hash of a file, without the marks that HTTP puts around it.
+// etagOf returns the hash of a file, without the marks that HTTP puts around it, as the Python
+// client does: https://github.com/huggingface/huggingface_hub/pull/1428. KohakuHub leaves them out.
 func etagOf(h http.Header) string {
 	etag := cmp.Or(h.Get(gohf.HeaderXLinkedETag), h.Get("ETag"))
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)

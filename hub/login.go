@@ -101,7 +101,8 @@ func (l *login) exchange(ctx context.Context) (token string, lasts time.Duration
 	return answer.Token, cmp.Or(lasts, time.Hour), nil
 }
 
-// askGitHub gets the job's identity, issued for the hub.
+// askGitHub gets the job's identity, issued for the hub:
+// https://docs.github.com/en/actions/reference/security/oidc.
 func (l *login) askGitHub(ctx context.Context) (string, error) {
 	r := wire.Get("ask GitHub for the identity of this job", "",
 		l.RequestURL+"&audience="+url.QueryEscape(l.t.Endpoint.String()))

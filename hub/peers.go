@@ -9,10 +9,11 @@ import (
 )
 
 // peers compares the downloads of one client. A storage network spreads its clients over many
-// machines. Some are ten times slower than others, and a connection that's kept alive stays with
-// its machine. A Stream delivers in order, so one slow connection would slow all. A download is
-// compared with what the others brought since it began. So if the whole network slows down, none of
-// them lags. If few others are left, it's compared with the rate they had.
+// machines. Some are eight times slower than others, and a connection that's kept alive stays with
+// its machine: https://github.com/huggingface/xet-core/issues/821. A Stream delivers in order, so
+// one slow connection would slow all. A download is compared with what the others brought since it
+// began. So if the whole network slows down, none of them lags. If few others are left, it's
+// compared with the rate they had.
 type peers struct {
 	conns int64 // downloads that may run at once
 

@@ -133,7 +133,7 @@ func (c *Client) Quantized(ctx context.Context, base, search string) (ids []stri
 }
 
 // CheckAccess checks that the token may write to an existing repo, before anything is uploaded. If
-// the hub has no route for that, it asks how to upload a card.
+// the hub has no route for that, as hfd, it asks how to upload a card.
 func (c *Client) CheckAccess(ctx context.Context, repo string) (err error) {
 	defer exported(&err)
 	_, err = c.t.Call(ctx, c.mayWrite(repo), nil)
@@ -145,7 +145,7 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) (err error) {
 }
 
 // ValidateCard lets the hub check a model card before anything is uploaded, because the commit would
-// refuse it. A hub without this route finds nothing.
+// refuse it. A hub without this route, as hfd was until February 2026, finds nothing.
 func (c *Client) ValidateCard(ctx context.Context, readme []byte) (err error) {
 	defer exported(&err)
 	var answer struct {
@@ -202,7 +202,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 }
 
 // CreateBranch creates a branch at a commit, or at main's head if start is empty. If the branch
-// exists, it stays where it is, and that's success.
+// exists (409), it stays where it is, and that's success.
 func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) (err error) {
 	defer exported(&err)
 	c.seen.Clear()

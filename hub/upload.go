@@ -26,7 +26,7 @@ const (
 	maxRounds   = 3        // times to send a file whose links don't last
 	// a link that is refused within this time hasn't expired
 	freshFor = time.Minute
-	maxAsked = 100 // files per question
+	maxAsked = 100 // files per question, as the JS client asks; the Python client asks about 256
 )
 
 // A Blob is a file to upload. Reader must stay readable until Upload returns. Upload may read it at

@@ -55,8 +55,8 @@ func isPort(port string) bool {
 func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
 
 // public is the public hub's origin. Mirrors that HF_ENDPOINT names redirect to it, such as
-// https://hf-mirror.com. So, as in the Python client, a token may go to the endpoint in use and to the
-// public hub, and nowhere else.
+// hf-mirror: https://github.com/huggingface/huggingface_hub/issues/4637. So, as in the Python
+// client, a token may go to the endpoint in use and to the public hub, and nowhere else.
 var public = &url.URL{Scheme: "https", Host: "huggingface.co"}
 
 // Owns reports whether a URL is on the hub: on the endpoint's own origin, or the public hub's.
@@ -113,7 +113,8 @@ func parseLink(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// maxHops limits redirects. The longest known chain has three.
+// maxHops limits redirects, as net/http does. The longest known chain has three: from hf-mirror to
+// the Hub, to a repo's new name, and to the storage.
 const maxHops = 10
 
 // IsRedirect reports whether a status is a redirect.
@@ -133,6 +134,7 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	if !IsRedirect(status) || location == "" {
 		return nil, nil
 	}
+	// all others let a client turn a POST into a GET (RFC 9110, section 15.4)
 	if r.Follow == FollowSame && status != http.StatusTemporaryRedirect &&
 		status != http.StatusPermanentRedirect {
 		return nil, fmt.Errorf("%w: a %s was redirected with %d", ErrNotHub, r.Method, status)
@@ -144,8 +146,8 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	if err != nil {
 		return nil, err
 	}
-	// A redirect to the repo's new name has no commit header. A redirect with a file's metadata has
-	// one.
+	// A redirect with a file's metadata has a commit header. Those of hf-mirror to the Hub, and of
+	// a hub to a repo's new name, have none.
 	renamed := e.Owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
 	if r.Follow == FollowRelative && !relative && !renamed {
 		return nil, nil
@@ -166,9 +168,10 @@ func (e Endpoint) mayLead(r *Request, from, to *url.URL) error {
 	return fmt.Errorf("%w: it was redirected to %s", ErrNotHub, to.Host)
 }
 
-// Target reads a Location that came from u. A mirror may pass on the public hub's Location, which
-// then moves to the mirror. If that's where it came from, the mirror means the public hub. Target
-// refuses other schemes than http and https, and the step from https to http.
+// Target reads a Location or a Link that came from u. olah passes on those of the public hub, which
+// then move to the mirror: https://github.com/huggingface/huggingface_hub/pull/3646. If that's
+// where it came from, the mirror means the public hub, as hf-mirror does. Target refuses other
+// schemes than http and https, and the step from https to http.
 func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {

@@ -24,7 +24,8 @@ func newRoundTripper(*Governor) http.RoundTripper { return browser{} }
 func (browser) RoundTrip(req *http.Request) (*http.Response, error) {
 	headers, abort := map[string]any{}, js.Global().Get("AbortController").New()
 	for name := range req.Header {
-		if name != "User-Agent" && name != "Accept-Encoding" { // the browser's own
+		// the browser's own: https://fetch.spec.whatwg.org/#forbidden-request-header
+		if name != "User-Agent" && name != "Accept-Encoding" {
 			headers[name] = req.Header.Get(name)
 		}
 	}

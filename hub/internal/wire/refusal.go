@@ -21,7 +21,7 @@ func (e *Error) read(resp *http.Response, now time.Time) {
 	body, _ := disk.ReadAll(resp.Body, maxErrorBody)
 	h := resp.Header
 	e.Status = resp.StatusCode
-	// The operators can search for one of these ids.
+	// The operators of the Hub and of S3 can search for these ids.
 	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amz-Request-Id")))
 	e.Code = OneLine(h.Get("X-Error-Code"))
 	e.Message = OneLine(h.Get("X-Error-Message"))
@@ -54,7 +54,7 @@ func (e *Error) readBody(body string) {
 }
 
 // texts returns what a JSON body says is wrong: strings, or lists and objects of them. The Hub,
-// FastAPI (detail), and OAuth use these members.
+// OAuth, and FastAPI (detail), with which KohakuHub and olah are written, use these members.
 func texts(v any) (found []string) {
 	switch v := v.(type) {
 	case string:
@@ -71,8 +71,8 @@ func texts(v any) (found []string) {
 	return found
 }
 
-// storageError matches what a storage's XML says is wrong. A reader of all XML would be a part of
-// what a page loads.
+// storageError matches what S3's XML says is wrong. A reader of all XML would be a part of what a
+// page loads.
 var storageError = regexp.MustCompile(`<(Code|Message)>([^<]*)</`)
 
 // quotaText matches what the Hub says of full storage, for example in
@@ -83,16 +83,22 @@ var quotaText = regexp.MustCompile(
 var byCode = map[string]error{"RepoNotFound": ErrNotFound, "RevisionNotFound": ErrRevisionNotFound,
 	"EntryNotFound": ErrEntryNotFound, "GatedRepo": ErrGated}
 
-// byStatus are the causes of answers without a code, unless classify knows better. olah answers a write
-// with 405.
+// byStatus are the causes of answers without a code, unless classify knows better.
 var byStatus = map[int]error{
 	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden,
+	// the Hub, to create a repo: create_repo of the Python client
 	http.StatusPaymentRequired: ErrForbidden,
-	http.StatusNotFound:        ErrNoRoute, http.StatusGone: ErrNoRoute,
+	http.StatusNotFound:        ErrNoRoute,
+	// olah answers a write so, and KohakuHub what it can't do (not_implemented.py)
 	http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
+	// the Hub, if a repo or a branch is there, and if a commit's parent is no longer the head
 	http.StatusConflict: ErrConflict, http.StatusPreconditionFailed: ErrConflict,
-	http.StatusProxyAuthRequired: errProxy, http.StatusUnavailableForLegalReasons: errLegal,
-	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: errTooLong,
+	http.StatusProxyAuthRequired:          errProxy, // RFC 9110, section 15.5.8
+	http.StatusUnavailableForLegalReasons: errLegal, // RFC 7725
+	http.StatusTooManyRequests:            ErrRateLimited,
+	// in front of a hub:
+	// https://nginx.org/en/docs/http/ngx_http_core_module.html#client_max_body_size
+	http.StatusRequestEntityTooLarge: errTooLong,
 }
 
 // byText are the causes that only the Hub's words tell apart. internal/hubtest/rules.go has the
@@ -109,10 +115,11 @@ var byText = []struct {
 		`files larger than \d+ ?[mg]i?b`), ErrTooMany},
 }
 
-// classify returns the sentinel of an answer from the hub itself. Without a code, only a request
-// that finds the repo can get a 404 for a missing repo: otherwise 404 means that this hub lacks the
-// route. Without a token, private and missing repos get the same refusal; a refused token is 401
-// "Invalid credentials" there.
+// classify returns the sentinel of an answer from the hub itself. hfd sends no codes. Without one,
+// only a request that finds the repo can get a 404 for a missing repo: otherwise 404 means that
+// this hub lacks the route. Without a token, the Hub answers 401 for private and for missing repos;
+// a refused token is 401 "Invalid credentials". hf_raise_for_status of the Python client tells them
+// apart in the same way.
 func (e *Error) classify(finds bool) error {
 	cause := byStatus[e.Status]
 	coded := byCode[e.Code]

@@ -119,7 +119,7 @@ func decode(body io.Reader, out any) error {
 	switch string(bytes.TrimSpace(data)) {
 	case "": // from a proxy or a firewall: every answer of a hub that's read has a body
 		return errEmpty
-	case "null":
+	case "null": // which would decode to an empty list
 		return fmt.Errorf("%w: it's null", ErrNotHub)
 	}
 	if err = json.Unmarshal(data, out); err == nil {

@@ -14,7 +14,7 @@ import (
 // Limits of the retry loop.
 const (
 	maxTries       = 8 // without progress
-	maxPages       = 2 // web pages instead of the hub's answer: there will be more
+	maxPages       = 2 // web pages instead of the hub's answer, as from a captive portal (RFC 8952)
 	maxSame        = 5 // for the same answer
 	maxLost        = 2 // from a host that has been away for longer than outagePatience
 	firstBackoff   = time.Second
@@ -134,14 +134,16 @@ func (t *Transport) isSilent(r *Request, e *Error) bool {
 }
 
 // insists reports whether the same answer again and again is believed, although it may be temporary.
-// A cache in between keeps what it has. hfd and KohakuHub refuse with 500 and a reason; until
-// file bytes have moved, believing that loses no work.
+// CloudFront keeps what it has cached, also if that's without ranges
+// (https://github.com/huggingface/huggingface_hub/pull/3778). hfd and KohakuHub refuse with 500 and
+// a reason; until file bytes have moved, believing that loses no work.
 func (t *Transport) insists(r *Request, e *Error) bool {
 	return errors.Is(e, ErrBadRange) || e.Status == http.StatusInternalServerError &&
 		e.Message != "" && !e.timed && !r.Bulk && !t.moved.Load()
 }
 
-// isUntimed reports whether e is a 429 that doesn't say when to retry.
+// isUntimed reports whether e is a 429 that doesn't say when to retry, as the Hub's for its hourly
+// quota of commits: https://github.com/huggingface/datasets/issues/6257.
 func (e *Error) isUntimed() bool { return e.Status == http.StatusTooManyRequests && !e.timed }
 
 // after returns the error of a request that was given up after so many attempts.

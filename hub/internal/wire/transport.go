@@ -211,7 +211,7 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 		e.Err = errTooLong
 	}
 	if isPage(resp.Header) && !passes(e.Status) && !errors.Is(e.Err, ErrNoRoute) &&
-		!errors.Is(e.Err, errTooLong) { // those are explained in web pages
+		!errors.Is(e.Err, errTooLong) { // nginx and other proxies explain those in web pages
 		e.Err = errPage
 	}
 	if t.Endpoint.Owns(u) && !e.Temporary() { // the Hub has decided
