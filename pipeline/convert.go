@@ -140,7 +140,7 @@ func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
 		if err != nil {
 			return err
 		}
-		s.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
+		s.say("%s", gain(src.model, src.plan, spans.LikelyBytes(outputs), false))
 	}
 	if opt.Push {
 		s.say("%s %s", repo, v)

@@ -98,8 +98,8 @@ type ResultFile struct {
 	// Kind is "weights", "copied" (unchanged from the source), "written" (by the conversion), or "hub"
 	// (written by the Hub into a new repo, and not into a folder).
 	Kind string `json:"kind"`
-	// Bytes is the file's size: estimated for weights, unless Estimate.Exact is set. It's nil if no
-	// one knows it before the file is written.
+	// Bytes is the file's size: estimated for the manifest, and for weights, unless Estimate.Exact is
+	// set. It's nil if no one knows it before the file is written.
 	Bytes *int64 `json:"bytes,omitempty"`
 }
 
@@ -118,7 +118,7 @@ type Estimate struct {
 // disk and memory, in bytes.
 type Needs struct {
 	// Download is 0 for a local source. Upload assumes a push. It adds up the files whose size is
-	// known or estimated; the card, its picture, and the manifest aren't among them.
+	// known or estimated; the card and its picture aren't among them.
 	Download int64 `json:"download_bytes"`
 	Upload   int64 `json:"upload_bytes"`
 	// Disk bounds a conversion into a folder, including the folder's files. DiskPush bounds one
@@ -253,7 +253,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 				"context takes, so only the weights count for the GPU")
 		}
 	}
-	f.Gain, f.Picture = f.gain(p), f.picture(p)
+	f.Gain, f.Picture = f.gain(o.model, p), f.picture(p)
 	return f
 }
 
@@ -271,6 +271,8 @@ func resultFiles(m *model.Model, p *plan.Plan, sizes []int64) (list []ResultFile
 	for _, path := range p.SideFiles() {
 		if b := madeOfPlan(m, p, path); b != nil {
 			add(path, "written", int64(len(b)))
+		} else if path == names.Manifest {
+			add(path, "written", manifestBytes(m, p))
 		} else {
 			list = append(list, ResultFile{Path: path, Kind: "written"})
 		}
@@ -280,6 +282,11 @@ func resultFiles(m *model.Model, p *plan.Plan, sizes []int64) (list []ResultFile
 	}
 	slices.SortFunc(list, func(a, b ResultFile) int { return strings.Compare(a.Path, b.Path) })
 	return list
+}
+
+// manifestBytes estimates the size of the manifest.
+func manifestBytes(m *model.Model, p *plan.Plan) int64 {
+	return metadata.ManifestBytes(p, m.Original().Listing.Weights)
 }
 
 // madeOfPlan returns a side file that depends only on the plan, and nil for any other.
@@ -301,8 +308,9 @@ func newNeeds(n *budget.Needs) Needs {
 }
 
 // gain returns, in one line, how much smaller than BF16 the df11 bytes are, and what stays BF16.
-// Unless exact is set, df11 is an estimate.
-func gain(p *plan.Plan, df11 int64, exact bool) string {
+// Unless exact is set, df11 is an estimate. A manifest that adds more than 1% is mentioned: it holds the
+// headers of the source.
+func gain(m *model.Model, p *plan.Plan, df11 int64, exact bool) string {
 	bf16 := bf16Bytes(p)
 	less := fmt.Sprintf("%.0f%% smaller", 100-human.Percentage(df11, bf16))
 	if stays := p.Stays(); stays != "" {
@@ -319,6 +327,9 @@ func gain(p *plan.Plan, df11 int64, exact bool) string {
 		after += " for " + plan.OwnReader
 	}
 	line := fmt.Sprintf("%s → %s (%s)", before, after, less)
+	if n := manifestBytes(m, p); n > max(df11/100, 1_000_000) {
+		line += fmt.Sprintf("; %s adds about %s", names.Manifest, human.Bytes(n))
+	}
 	if p.Refused() != nil {
 		line += "; no known loader takes it"
 	}
@@ -327,8 +338,8 @@ func gain(p *plan.Plan, df11 int64, exact bool) string {
 
 // gain returns what the conversion would gain, in one line. If the result needs df11, it adds what
 // the official loader would take instead.
-func (f *Forecast) gain(p *plan.Plan) string {
-	line := gain(p, f.Estimate.OutputBytes, f.Estimate.Exact)
+func (f *Forecast) gain(m *model.Model, p *plan.Plan) string {
+	line := gain(m, p, f.Estimate.OutputBytes, f.Estimate.Exact)
 	switch other := f.Official; {
 	case !p.HoldsParameters():
 		return line

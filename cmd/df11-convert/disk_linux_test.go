@@ -19,17 +19,31 @@ import (
 func TestWhatMustBeFreeIsEnough(t *testing.T) {
 	s := startHub(t, "hf_any")
 	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 4, ShardBytes: 3 << 20}))
-	var doc struct{ Needs pipeline.Needs }
+	var doc, header struct{ Needs pipeline.Needs }
 	world.Must(t, json.Unmarshal([]byte(must(t, "plan", "org/model", "--json")), &doc))
-	// what a file takes beyond its bytes: at most a page each; and journals, index, card, manifest
+	// the manifest keeps headers, which may be larger than the weights
+	long := llamaFiles("BF16", 0, "")
+	var err error
+	long["model.safetensors"], err = withMetadata(long["model.safetensors"], `{"x":"`+strings.Repeat("a", 3<<20)+`"}`)
+	world.Must(t, err)
+	s.AddRepo("org/header", long)
+	world.Must(t, json.Unmarshal([]byte(must(t, "plan", "org/header", "--json")), &header))
+	if up := header.Needs.Upload; up < 3<<20 {
+		t.Errorf("the upload leaves out the manifest: %d bytes", up)
+	}
+	if !strings.Contains(must(t, "plan", "org/header"), "; df11-manifest.json adds about 3.16 MB") {
+		t.Error("plan doesn't say how much the manifest adds:\n", must(t, "plan", "org/header"))
+	}
+	// what a file takes beyond its bytes: at most a page each; and journals and index
 	const spare = 512 << 10
 	for _, c := range []struct {
 		name string
 		need int64
 		args []string
 	}{
-		{"push", doc.Needs.DiskLeast, []string{"--push", "--repo-id", "REPO", "--work-dir"}},
-		{"folder", doc.Needs.DiskFolderFree, []string{"-o"}},
+		{"push", doc.Needs.DiskLeast, []string{"org/model", "--push", "--repo-id", "REPO", "--work-dir"}},
+		{"folder", doc.Needs.DiskFolderFree, []string{"org/model", "-o"}},
+		{"header", header.Needs.DiskFolderFree, []string{"org/header", "-o"}},
 	} {
 		for _, free := range []int64{c.need + spare, c.need / 2} {
 			t.Run(fmt.Sprint(c.name, free), func(t *testing.T) {
@@ -39,7 +53,7 @@ func TestWhatMustBeFreeIsEnough(t *testing.T) {
 				}
 				defer func() { world.Must(t, syscall.Unmount(dir, 0)) }()
 				args := strings.Split(strings.ReplaceAll(strings.Join(c.args, " "), "REPO", fmt.Sprint("tester/at-", free)), " ")
-				code, _, diag := program(t, append(append([]string{"org/model"}, args...), dir+"/at")...)
+				code, _, diag := program(t, append(args, dir+"/at")...)
 				if (code == exitOK) != (free > c.need) {
 					t.Errorf("%d free of %d: exit %d\n%s", free, c.need, code, diag)
 				}

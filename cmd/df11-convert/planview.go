@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -103,6 +104,8 @@ func (f *forecast) sideFiles() string {
 		switch {
 		case x.Kind == "hub":
 			hub = append(hub, x.Path)
+		case x.Path == names.Manifest:
+			known = append(known, fmt.Sprintf("%s (about %s)", x.Path, human.Bytes(*x.Bytes)))
 		case x.Kind == "written" && x.Bytes != nil:
 			known = append(known, fmt.Sprintf("%s (%s)", x.Path, human.Bytes(*x.Bytes)))
 		case x.Kind == "written":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -294,15 +295,24 @@ func cmdMetadata(ts *testscript.TestScript, _ bool, args []string) {
 	name := ts.MkAbs(args[0])
 	b, err := os.ReadFile(name)
 	ts.Check(err)
-	h, err := safetensors.ReadHeader(strings.NewReader(string(b)), int64(len(b)))
+	b, err = withMetadata(b, args[1])
 	ts.Check(err)
+	ts.Check(os.WriteFile(name, b, 0o666))
+}
+
+// withMetadata returns a weight file with another __metadata__, a JSON object, in place of its own.
+func withMetadata(b []byte, object string) ([]byte, error) {
+	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
 	_, tensors, found := strings.Cut(string(h.Raw), "},")
 	if !found || len(h.Metadata) == 0 {
-		ts.Fatalf("%s has no metadata", name)
+		return nil, errors.New("the file has no metadata")
 	}
-	raw := `{"__metadata__":` + args[1] + "," + tensors
+	raw := `{"__metadata__":` + object + "," + tensors
 	raw += strings.Repeat(" ", (8-len(raw)%8)%8)
-	ts.Check(os.WriteFile(name, append(binary.LittleEndian.AppendUint64(nil, uint64(len(raw))), raw+string(b[h.DataStart():])...), 0o666))
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(raw))), []byte(raw), b[h.DataStart():]), nil
 }
 
 func cmdPull(ts *testscript.TestScript, _ bool, args []string) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -52,8 +53,9 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	}
 	folder := b.held(m, outputs, nil)
 	n.DiskFolderLeast = folder.least
-	n.DiskFolderFree = folder.least + spans.LikelyBytes(outputs) + carried
-	n.Disk = max(folder.disk+e.OutputBytes+carried, n.DiskFolderFree)
+	written := WrittenBytes(m, p)
+	n.DiskFolderFree = folder.least + spans.LikelyBytes(outputs) + carried + written
+	n.Disk = max(folder.disk+e.OutputBytes+carried+written, n.DiskFolderFree)
 	push := b.held(m, b.Part.Of(outputs), e.Files)
 	n.DiskPush, n.DiskLeast = push.disk, push.least
 	if b.Part.Whole() {
@@ -140,6 +142,13 @@ func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
 		sum += size
 	}
 	return sum
+}
+
+// WrittenBytes returns about how much disk the files take that a conversion writes next to the weights:
+// the manifest, and the card, its picture, and config.json.
+func WrittenBytes(m *model.Model, p *plan.Plan) int64 {
+	const small = 128 << 10 // about twice what these three take for a model of 100 modules
+	return metadata.ManifestBytes(p, m.Original().Listing.Weights) + small
 }
 
 // WaitBytes limits what waits for the last commit: a whole result, or the copied files of a larger

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // forwardJob returns the job for what is still to be made.
@@ -19,14 +21,18 @@ func (s *state) forwardJob() *forward.Job {
 		Leftovers: s.leftovers(), ByRange: !s.Part.Whole(),
 		Folder: s.folder, To: s.to,
 		CommitWait: cmp.Or(s.CommitWait, time.Duration(max(1, s.Part.N))*forward.CommitAge),
-		Memory:     s.Memory, Disk: s.Disk, Copies: s.missingCopies(), Means: s.Means, Log: s.Log,
+		Memory:     s.Memory, Disk: s.Disk, Other: s.missingFiles(), Means: s.Means, Log: s.Log,
 	}
 }
 
-// missingCopies returns the size of the files to copy that the folder doesn't have yet.
-func (s *state) missingCopies() (n int64) {
+// missingFiles returns the size of the files without weights that the folder doesn't have yet. Of
+// those that the run writes, the manifest comes last.
+func (s *state) missingFiles() (n int64) {
 	if !s.Part.Whole() {
 		return 0
+	}
+	if _, err := os.Lstat(filepath.Join(s.folder.Name(), names.Manifest)); err != nil {
+		n = budget.WrittenBytes(s.Model, s.Plan)
 	}
 	for _, f := range s.carried() {
 		st, err := os.Lstat(filepath.Join(s.folder.Name(), filepath.FromSlash(f.Path)))

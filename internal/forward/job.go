@@ -32,8 +32,8 @@ type Job struct {
 
 	Memory budget.Memory
 	// Disk is for spools and files that wait for their upload; 0 means all free space.
-	Disk   int64
-	Copies int64 // bytes of copied files that are still missing in a folder that stays
+	Disk  int64
+	Other int64 // bytes of files without weights that are still missing in a folder that stays
 
 	Means
 	Log *slog.Logger
@@ -101,7 +101,7 @@ func (j *Job) Space() budget.Space {
 		}
 	}
 	if j.Folder.Stays {
-		s.Stays += j.Copies
+		s.Stays += j.Other
 	}
 	s.Free = free
 	return s
