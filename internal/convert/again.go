@@ -16,28 +16,28 @@ import (
 // have changed on its way. It reads these values once more. If they're right now, it returns the
 // path of the file that was read wrong. It returns "" if the error is right, or is none of this
 // kind.
-func (s *state) misread(ctx context.Context, err error) (file string, readErr error) {
-	if s.Model.Local {
+func (j *job) misread(ctx context.Context, err error) (file string, readErr error) {
+	if j.Model.Local {
 		return "", nil
 	}
 	if e, ok := errors.AsType[*spans.InexactError](err); ok {
-		return s.isExact(ctx, e)
+		return j.isExact(ctx, e)
 	}
 	if e, ok := errors.AsType[*forward.AliasError](err); ok {
-		return s.isEqual(ctx, e)
+		return j.isEqual(ctx, e)
 	}
 	return "", nil
 }
 
 // isExact returns the file of an F32 tensor if BF16 can hold all its values.
-func (s *state) isExact(ctx context.Context, e *spans.InexactError) (string, error) {
-	for i, w := range s.Model.Listing.Weights {
+func (j *job) isExact(ctx context.Context, e *spans.InexactError) (string, error) {
+	for i, w := range j.Model.Listing.Weights {
 		t, ok := w.Header.Lookup(e.Tensor)
 		if !ok || w.Path != e.File {
 			continue
 		}
 		start := w.Header.DataStart()
-		r, err := s.Source.Stream(ctx, i, start+t.Begin, start+t.End)
+		r, err := j.Source.Stream(ctx, i, start+t.Begin, start+t.End)
 		if err != nil {
 			return "", err
 		}
@@ -62,27 +62,27 @@ func (s *state) isExact(ctx context.Context, e *spans.InexactError) (string, err
 }
 
 // isEqual returns the file of an alias if the first byte that differed doesn't differ anymore.
-func (s *state) isEqual(ctx context.Context, e *forward.AliasError) (string, error) {
-	for _, o := range s.outputs {
+func (j *job) isEqual(ctx context.Context, e *forward.AliasError) (string, error) {
+	for _, o := range j.outputs {
 		i := slices.IndexFunc(o.Aliases, func(a spans.Alias) bool { return a.Name == e.Name })
 		if i < 0 {
 			continue
 		}
 		a := o.Aliases[i]
 		var read [2]byte
-		for j, t := range []spans.Tensor{a.Tensor, a.Of} {
+		for k, t := range []spans.Tensor{a.Tensor, a.Of} {
 			at := e.Byte
 			if t.ExactF32 { // the upper half of each value
 				at = e.Byte/2*4 + 2 + e.Byte%2
 			}
-			b, err := s.Source.ReadRange(ctx, t.File, t.Offset+at, 1)
+			b, err := j.Source.ReadRange(ctx, t.File, t.Offset+at, 1)
 			if err != nil {
 				return "", fmt.Errorf("read %s again: %w", t.Source, err)
 			}
-			read[j] = b[0]
+			read[k] = b[0]
 		}
 		if read[0] == read[1] {
-			return s.Model.Listing.Weights[a.File].Path, nil
+			return j.Model.Listing.Weights[a.File].Path, nil
 		}
 	}
 	return "", nil

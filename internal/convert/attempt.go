@@ -47,7 +47,7 @@ func (s *state) missingFiles() (n int64) {
 func (s *state) checkDisk(ctx context.Context) error {
 	_, err := s.forwardJob().Divide()
 	if err == nil && s.Part.Whole() {
-		err = s.checkCopies(ctx)
+		err = s.copier().checkDisk(ctx)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -25,77 +26,28 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// copyFiles brings the files that the result takes unchanged to the targets, and returns them.
-func (s *state) copyFiles(ctx context.Context) ([]publish.SideFile, error) {
-	k := s.copier()
-	known := s.copiedInside(ctx)
-	for _, f := range k.files {
-		if known[f.Path] == "" && s.isHeld(f) {
-			known[f.Path] = f.ETag
-		}
-	}
-	return k.copyAll(ctx, known)
-}
-
-// isHeld reports whether every target holds a file with the SHA-256 that the source's Hub states.
-func (s *state) isHeld(f plan.File) bool {
-	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
-	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(s.found(),
-		func(in *publish.Inspection) bool { return !in.Holds(file) })
-}
-
-// copiedInside asks the server to copy large files, and returns the SHA-256 of those it copied, by
-// path. After any failure the files are fetched and uploaded instead.
-func (s *state) copiedInside(ctx context.Context) map[string]string {
-	done := map[string]string{}
-	if s.copiesInside() {
-		copied, err := s.to.Copy(ctx, s.Model, s.carried())
-		if err != nil {
-			s.Log.Info("no copy inside the hub, uploading instead", "err", err)
-		}
-		maps.Copy(done, copied)
-	}
-	return done
-}
-
-// copiesInside reports whether the run asks the target's server to copy files.
-func (s *state) copiesInside() bool {
-	return s.Push != nil && !s.sendAll && !s.folder.Stays
-}
-
-// checkCopies refuses a disk that can't hold the largest file to copy, unless the Hub can copy that
-// file.
-func (s *state) checkCopies(ctx context.Context) error {
-	k := s.copier()
-	var inside map[string]bool
-	for _, f := range k.files {
-		err := k.fits(f)
-		if err != nil && inside == nil && s.copiesInside() {
-			inside = s.Push.CanCopy(ctx, s.Model, k.files)
-		}
-		if err != nil && !inside[f.Path] {
-			return err
-		}
-	}
-	return nil
-}
-
-// A copier copies files from a source through a folder, and checks each against its published hash.
+// A copier copies files from a source through a folder to the targets, and checks each against its
+// published hash.
 type copier struct {
 	files  []plan.File
 	from   model.Source
 	model  *model.Model
 	folder *publish.Folder
-	to     publish.Remote // nil: the folder keeps them
-	space  budget.Space   // for files that don't stay in the folder
+	push   publish.Target // nil: the folder keeps them
+	to     publish.Remote // of push, once that's open
+	found  []*publish.Inspection
+	space  budget.Space // for files that don't stay in the folder
 	// the files are small: they wait until the end and are uploaded together
 	wait bool
+	// the server may be able to copy them
+	inside bool
 }
 
 // copier returns a copier of all files that the result takes unchanged.
 func (s *state) copier() *copier {
-	k := &copier{files: s.carried(), from: s.Source, model: s.Model, folder: s.folder, to: s.to,
-		space: budget.Space{Free: -1}}
+	k := &copier{files: s.carried(), from: s.Source, model: s.Model, folder: s.folder, push: s.Push,
+		to: s.to, found: s.found(), space: budget.Space{Free: -1},
+		inside: s.Push != nil && !s.sendAll && !s.folder.Stays}
 	if !s.folder.Stays {
 		k.space = s.forwardJob().Space()
 	}
@@ -105,6 +57,47 @@ func (s *state) copier() *copier {
 	}
 	k.wait = size <= budget.WaitBytes && k.space.Check(size) == nil
 	return k
+}
+
+// checkDisk refuses a disk that can't hold the largest file, unless the server can copy that file.
+func (k *copier) checkDisk(ctx context.Context) error {
+	var inside map[string]bool
+	for _, f := range k.files {
+		err := k.fits(f)
+		if err != nil && inside == nil && k.inside {
+			inside = k.push.CanCopy(ctx, k.model, k.files)
+		}
+		if err != nil && !inside[f.Path] {
+			return err
+		}
+	}
+	return nil
+}
+
+// isHeld reports whether every target holds a file with the SHA-256 that the source's Hub states.
+func (k *copier) isHeld(f plan.File) bool {
+	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
+	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(k.found,
+		func(in *publish.Inspection) bool { return !in.Holds(file) })
+}
+
+// known returns, by path, the SHA-256 of files that the targets have: they had them, or the server
+// copies large ones now. If it fails, the files are fetched and uploaded instead.
+func (k *copier) known(ctx context.Context, log *slog.Logger) map[string]string {
+	known := map[string]string{}
+	if k.inside {
+		copied, err := k.to.Copy(ctx, k.model, k.files)
+		if err != nil {
+			log.Info("no copy inside the hub, uploading instead", "err", err)
+		}
+		maps.Copy(known, copied)
+	}
+	for _, f := range k.files {
+		if known[f.Path] == "" && k.isHeld(f) {
+			known[f.Path] = f.ETag
+		}
+	}
+	return known
 }
 
 // copyAll copies a few files at once, as many as the disk holds. It skips files of a known SHA-256,
@@ -149,7 +142,7 @@ func (k *copier) copyAll(ctx context.Context, known map[string]string) ([]publis
 // the folder doesn't keep it.
 func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 	err := k.copy(ctx, s)
-	if err != nil || k.wait || k.to == nil {
+	if err != nil || k.wait || k.push == nil {
 		return err
 	}
 	err = k.to.UploadFile(ctx, *s)

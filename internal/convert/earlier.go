@@ -64,7 +64,7 @@ func (s *state) checkUndigested(ctx context.Context, outputs []*spans.Output,
 	if len(outputs) == 0 {
 		return nil
 	}
-	d, err := s.openStored(ctx, outputs)
+	d, err := s.stored(ctx, outputs, s.Memory.Pieces)
 	if err != nil {
 		return err
 	}

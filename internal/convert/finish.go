@@ -19,7 +19,8 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	copied, err := s.copyFiles(ctx)
+	k := s.copier()
+	copied, err := k.copyAll(ctx, k.known(ctx, s.Log))
 	if err != nil {
 		return nil, err
 	}

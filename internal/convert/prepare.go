@@ -19,14 +19,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A state is the open targets of a job, and what is done there.
+// A state is a job with its targets open.
 type state struct {
 	*job
 	*lessons
-	folder *publish.Folder // where outputs are made
-	to     publish.Remote  // where they're published; nil: nowhere
-	ledger *ledger.Ledger
-	notes  []string // warnings about what the Hub advises against
+	targets
+	notes []string // warnings about what the Hub advises against
 }
 
 // lessons are what failed attempts have taught a run.
@@ -203,41 +201,4 @@ func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
 		return s.checkParts(n, s.ledger)
 	}
 	return nil
-}
-
-// freeBuffers releases the read buffers of the Hub clients, so that the next stage can use the
-// memory.
-func (s *state) freeBuffers() {
-	s.Source.FreeBuffers()
-	if s.to != nil {
-		s.to.FreeBuffers()
-	}
-}
-
-// destinations lists where the result goes.
-func (s *state) destinations() (list []publish.Destination) {
-	if s.folder.Stays {
-		list = append(list, s.folder)
-	}
-	if s.to != nil {
-		list = append(list, s.to)
-	}
-	return list
-}
-
-// found lists what the destinations held when the run last inspected them.
-func (s *state) found() (list []*publish.Inspection) {
-	for _, d := range s.destinations() {
-		list = append(list, d.Found())
-	}
-	return list
-}
-
-// close ends the journal and releases the folder. With done, only the result stays.
-func (s *state) close(done bool) error {
-	var err error
-	if s.ledger != nil {
-		err = s.ledger.Close()
-	}
-	return errors.Join(err, s.folder.Close(done))
 }

@@ -120,18 +120,5 @@ func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11
 		done, _ := s.ledger.Output(o.Path)
 		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)
 	})
-	return s.openStored(ctx, outputs)
-}
-
-// openStored opens finished outputs, in the folder or where they're published.
-func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model.DF11, error) {
-	var done []ledger.Output
-	for _, o := range outputs {
-		d, _ := s.ledger.Output(o.Path)
-		done = append(done, d)
-	}
-	if s.to == nil {
-		return s.folder.Stored(ctx, done)
-	}
-	return s.to.Stored(ctx, done, s.Memory.Pieces)
+	return s.stored(ctx, outputs, s.Memory.Pieces)
 }

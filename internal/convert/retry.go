@@ -118,7 +118,7 @@ var remedies = []*remedy{
 		says:  "source file came with other values than now: reading it again",
 		last:  fmt.Sprintf("{file} was read %d times and came with other bytes each time", sourceReads),
 		finds: func(ctx context.Context, r *Run, err error) (string, error) {
-			return r.open.misread(ctx, err)
+			return r.job.misread(ctx, err)
 		},
 		undo: readAgain,
 	},
@@ -196,16 +196,3 @@ func (s *state) discard(file string) error {
 }
 
 func ofEarlierRun(o ledger.Output) bool { return !o.Made }
-
-// forget forgets wrong outputs, and removes them from the folder.
-func (s *state) forget(wrong func(ledger.Output) bool) error {
-	for _, o := range s.ledger.Outputs() {
-		if o.Here && wrong(o) {
-			if err := s.folder.Remove(o.Path); err != nil {
-				return err
-			}
-		}
-	}
-	s.ledger.Keep(func(o ledger.Output) bool { return !wrong(o) })
-	return nil
-}

@@ -133,6 +133,15 @@ func (s *state) convert(ctx context.Context) error {
 	return s.report().checkGain()
 }
 
+// freeBuffers releases the read buffers of the Hub clients, so that the next stage can use the
+// memory.
+func (s *state) freeBuffers() {
+	s.Source.FreeBuffers()
+	if s.to != nil {
+		s.to.FreeBuffers()
+	}
+}
+
 // release reports which commit has the result, and removes what the work needed there.
 func (s *state) release(ctx context.Context, report *Report) {
 	if s.to == nil {

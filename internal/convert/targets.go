@@ -1,0 +1,74 @@
+package convert
+
+import (
+	"context"
+	"errors"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// targets are where a run makes outputs and publishes them, and what is done there.
+type targets struct {
+	folder *publish.Folder // where outputs are made
+	to     publish.Remote  // where they're published; nil: nowhere
+	ledger *ledger.Ledger
+}
+
+// destinations lists where the result goes.
+func (t *targets) destinations() (list []publish.Destination) {
+	if t.folder.Stays {
+		list = append(list, t.folder)
+	}
+	if t.to != nil {
+		list = append(list, t.to)
+	}
+	return list
+}
+
+// found lists what the destinations held when the run last inspected them.
+func (t *targets) found() (list []*publish.Inspection) {
+	for _, d := range t.destinations() {
+		list = append(list, d.Found())
+	}
+	return list
+}
+
+// stored opens finished outputs, in the folder or where they're published. It keeps at most pieces
+// bytes of published ones in memory.
+func (t *targets) stored(ctx context.Context, outputs []*spans.Output, pieces int64) (*model.DF11,
+	error) {
+	var done []ledger.Output
+	for _, o := range outputs {
+		d, _ := t.ledger.Output(o.Path)
+		done = append(done, d)
+	}
+	if t.to == nil {
+		return t.folder.Stored(ctx, done)
+	}
+	return t.to.Stored(ctx, done, pieces)
+}
+
+// forget forgets wrong outputs, and removes them from the folder.
+func (t *targets) forget(wrong func(ledger.Output) bool) error {
+	for _, o := range t.ledger.Outputs() {
+		if o.Here && wrong(o) {
+			if err := t.folder.Remove(o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	t.ledger.Keep(func(o ledger.Output) bool { return !wrong(o) })
+	return nil
+}
+
+// close ends the journal and releases the folder. With done, only the result stays.
+func (t *targets) close(done bool) error {
+	var err error
+	if t.ledger != nil {
+		err = t.ledger.Close()
+	}
+	return errors.Join(err, t.folder.Close(done))
+}
