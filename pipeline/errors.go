@@ -133,7 +133,7 @@ var none hint.Hint
 // kinds lists all kinds of errors. The first match counts; the last one matches any error.
 var kinds = []kind{
 	{ErrNotConvertible, wraps[*unlike], none},
-	{ErrUsage, wraps[usage.Error], none},
+	{ErrUsage, usage.Is, none},
 	{ErrUsage, oneOf(hub.ErrArgument), none},
 	{ErrUsage, oneOf(model.ErrRemoteWeights), hint.ArrangedHere},
 	{ErrDiskFull, disk.IsNoSpace, hint.DiskFull},

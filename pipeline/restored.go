@@ -199,7 +199,8 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 // describes. A mistake of the user's stays one.
 func byManifest(err error, df11 string) error {
 	isFault := model.SubjectOf(err) != ""
-	if err == nil || errors.Is(err, back.ErrRemoteDF11) || wraps[*usage.Error](err) || !isFault && !wraps[*plan.RefusedError](err) {
+	if err == nil || errors.Is(err, back.ErrRemoteDF11) || usage.Is(err) ||
+		!isFault && !wraps[*plan.RefusedError](err) {
 		return err
 	}
 	if !strings.Contains(err.Error(), names.Manifest) {

@@ -31,7 +31,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	for _, memory := range []int64{1, 1 << 20, budget.LeastMemory - 1} {
 		f := Means{Memory: memory}
-		if _, err := f.divide(budget.ForConversion); !wraps[usage.Error](err) {
+		if _, err := f.divide(budget.ForConversion); !usage.Is(err) {
 			t.Errorf("%d bytes are accepted", memory)
 		}
 	}

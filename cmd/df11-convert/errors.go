@@ -25,9 +25,6 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a wrong command line.
-type usageError = usage.Error
-
 func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
 
 // kind is a kind of error: its name in JSON and in docs/troubleshooting.md, and its exit code.

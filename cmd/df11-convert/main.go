@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 func main() {
@@ -36,7 +38,7 @@ func run(args []string, stdout, stderr *os.File) int {
 func execute(ctx context.Context, u *ui, args []string) int {
 	root := rootCommand(u, args)
 	c, err := root.ExecuteContextC(ctx)
-	if _, wrong := errors.AsType[usageError](err); wrong {
+	if usage.Is(err) {
 		parseGlobal(root, args)
 	}
 	u.command = cmp.Or(u.command, commandName(c))

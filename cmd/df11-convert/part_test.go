@@ -1,10 +1,10 @@
 package main
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // TestPart: --shard asks for a part by its number or by the index that Kubernetes or Slurm gives.
@@ -37,7 +37,7 @@ func TestPart(t *testing.T) {
 			t.Setenv(name, tc.env[name])
 		}
 		got, err := (&partFlags{which: tc.which}).part()
-		if _, refused := errors.AsType[usageError](err); got != tc.want || refused != (tc.want == spans.Part{}) || !refused && err != nil {
+		if refused := usage.Is(err); got != tc.want || refused != (tc.want == spans.Part{}) || !refused && err != nil {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
 		}
 	}

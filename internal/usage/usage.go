@@ -1,16 +1,25 @@
 // Package usage has the errors about what the user asked for. It reads no command line.
 package usage
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
-// An Error is a wrong request: a flag or an option, or several that exclude each other.
-type Error struct{ error }
+// A mistake is a wrong request: a flag or an option, or several that exclude each other.
+type mistake struct{ error }
 
 // Unwrap returns what is wrong.
-func (e Error) Unwrap() error { return e.error }
+func (m mistake) Unwrap() error { return m.error }
 
-// Errorf returns an Error.
-func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
+// Errorf returns an error about a wrong request.
+func Errorf(format string, args ...any) error { return mistake{fmt.Errorf(format, args...)} }
 
-// Of makes an Error of err.
-func Of(err error) error { return Error{err} }
+// Of makes an error about a wrong request of err.
+func Of(err error) error { return mistake{err} }
+
+// Is reports whether an error is about a wrong request.
+func Is(err error) bool {
+	_, is := errors.AsType[mistake](err)
+	return is
+}
