@@ -66,7 +66,7 @@ func refuseUnknown(inv *inventory) error {
 	}
 	for _, t := range inv.tensors {
 		if len(t.Shape) == 2 && !inv.isConvertible(t) && strings.HasSuffix(t.Name, ".weight") {
-			return refuseDType(t)
+			return inv.refuseDType(t)
 		}
 	}
 	return refuse(hint.Unknown,

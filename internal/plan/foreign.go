@@ -8,6 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -76,10 +77,21 @@ func refuseByNames(tensors []Tensor) error {
 // those of quantized weights.
 var dtypeHints = map[safetensors.DType]hint.Hint{"F32": hint.IsF32, "F16": hint.IsF16, "F64": hint.IsF64}
 
-// refuseDType refuses a weight that isn't BF16.
-func refuseDType(t Tensor) error {
+// refuseDType refuses a weight that isn't BF16. It says how many tensors are like it, because one may
+// be a slip, and all of them another model.
+func (inv *inventory) refuseDType(t Tensor) error {
 	r := &RefusedError{Hint: cmp.Or(dtypeHints[t.DType], hint.Quantized),
 		Detail: fmt.Sprintf("%s is %s, not BF16", t.Name, t.DType), Tensor: t.Name}
+	n, weights := 0, int64(0)
+	for _, other := range inv.tensors {
+		if other.DType == t.DType {
+			n, weights = n+1, weights+other.NElems()
+		}
+	}
+	if n > 1 {
+		r.Detail += fmt.Sprintf(" (%d of %d tensors are %s, with %s values)", n, len(inv.tensors), t.DType,
+			human.Grouped(weights))
+	}
 	if t.DType == safetensors.F32 {
 		r.Next = "exact_f32"
 	}

@@ -207,7 +207,7 @@ func (inv *inventory) unitTensor(unit, attr string) (Tensor, error) {
 	case len(t.Shape) < 2:
 		return t, refuseDims(t)
 	case !inv.isConvertible(t):
-		return t, refuseDType(t)
+		return t, inv.refuseDType(t)
 	}
 	t.Attr, t.ExactF32, t.Parameter = attr, t.DType == safetensors.F32, true
 	return t, nil

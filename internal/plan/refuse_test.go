@@ -90,6 +90,9 @@ var refusals = []struct {
 		tr.m.types["model.layers.1.mlp.up_proj.weight"] = safetensors.F32
 		tr.m.dims["model.layers.1.mlp.up_proj.weight"] = []int64{32, 16}
 	}},
+	{"F16 weights", "lm_head.weight is F16, not BF16 (2 of 11 tensors are F16, with 1,184 values)", func(tr *trial) {
+		tr.m.types["lm_head.weight"], tr.m.types["model.layers.0.mlp.up_proj.weight"] = "F16", "F16"
+	}},
 	{"FP8 weight", "is F8_E4M3, not BF16", func(tr *trial) {
 		tr.m.types["lm_head.weight"] = "F8_E4M3"
 	}},

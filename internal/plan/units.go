@@ -137,7 +137,7 @@ func (inv *inventory) unitWeight(module, attr string) (Tensor, error) {
 	case len(t.Shape) != 2:
 		return t, refuseDims(t)
 	case !inv.isConvertible(t):
-		return t, refuseDType(t)
+		return t, inv.refuseDType(t)
 	}
 	t.Attr, t.ExactF32 = attr, t.DType == safetensors.F32
 	return t, nil
