@@ -204,6 +204,9 @@ func (o *Options) checkTarget() (err error) {
 	if o.Repo, err = address.RepoID(o.Repo); err != nil {
 		return err
 	}
+	if repo, branch, named := strings.Cut(o.Repo, "@"); named {
+		return usage.Errorf("--repo-id: want %s alone, and its branch as --revision %s", repo, branch)
+	}
 	if o.Original, err = address.RepoID(o.Original); err != nil {
 		return err
 	}
