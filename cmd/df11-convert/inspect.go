@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +36,9 @@ models. It verifies nothing. To see what a BF16 model would become, use plan.`,
 
 func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html string) error {
 	if err := checkPage(html); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Dir(html)); err != nil { // before a large model is read for nothing
 		return err
 	}
 	r, err := pipeline.Inspect(ctx, name, pipeline.InspectOptions{

@@ -92,6 +92,10 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		if source := c.Flags().Arg(0); c == root && source != "" && wrongCommand(root, source) == nil {
+			c, _, _ = root.Find([]string{convertName}) // the word may be left out
+			c.InitDefaultHelpFlag()
+		}
 		width, _ := size(u.err)
 		var b strings.Builder
 		writeHelp(&b, c, min(width, 120))
