@@ -348,20 +348,7 @@ func (s *session) proveOriginal(ctx context.Context, o *Options, src *opened, or
 		return err
 	}
 	s.say("comparing %s with %s, by SHA-256", human.Bytes(src.plan.SourceBytes()), repo)
-	return src.model.Prove(ctx, src.source, copiedOf(src), c, repo, revision, recipe, s.shares.Workers)
-}
-
-// copiedOf lists the files without weights that a result takes from its source, config.json too.
-func copiedOf(src *opened) []plan.File {
-	p := src.plan
-	files := p.AllCopied()
-	has := func(list []plan.File) int {
-		return slices.IndexFunc(list, func(f plan.File) bool { return f.Path == p.Config })
-	}
-	if i := has(src.model.Listing.Files); has(files) < 0 && i >= 0 {
-		files = append(files, src.model.Listing.Files[i])
-	}
-	return files
+	return src.model.Prove(ctx, src.source, src.plan, c, repo, revision, recipe, s.shares.Workers)
 }
 
 // carrying says which files of a folder stay there, and, if the result is published, each file that

@@ -118,7 +118,7 @@ func refusedPush(src *opened, license string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(convert.CheckCard(src.model, license), convert.CheckLimits(src.plan, outputs))
+	return cmp.Or(convert.CheckSource(src.model, src.plan, license), convert.CheckLimits(src.plan, outputs))
 }
 
 // compare compares what a repo holds with what a conversion would publish, within a memory budget.

@@ -278,7 +278,7 @@ func (m *mishap) check(t *testing.T, next map[string][]string) {
 // on the Hub leads to.
 func TestHintsOfLists(t *testing.T) {
 	elsewhere := map[string][]hint.Hint{
-		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},
+		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.Kept, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},
 		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo},
 		"verify and decode": {hint.NoOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate, hint.ArrangedHere,
 			hint.ByManifest, hint.FolderHasOne},

@@ -210,6 +210,10 @@ var mishaps = []mishap{
 	}, step: "replace the link with the file", follow: func(h *helped) {
 		world.Must(h.T, os.Rename(filepath.Join(h.dir, "x"), filepath.Join(h.dir, "m/generation_config.json")))
 	}},
+	{cause: hint.Kept, args: "DIR/m --push --repo-id tester/kept", before: func(h *helped) {
+		h.model("m")
+		h.write("m/.gitignore", "config.json\n")
+	}, step: "publish it with --include config.json", then: "DIR/m --push --repo-id tester/kept --include config.json"},
 	{cause: hint.Pointer, args: "plan DIR/m", before: func(h *helped) {
 		world.Write(h.T, h.shard("m"), []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"))
 	}, follow: func(h *helped) { h.model("m") }},

@@ -28,7 +28,7 @@ func (r *result) card() ([]byte, error) {
 	}
 	if o := m.Origin; o != nil {
 		in.Elsewhere = !names.IsPublicHub(o.Endpoint)
-		in.Revision, in.OffMain = o.Revision, o.OffMain
+		in.Revision, in.OffMain, in.OtherLicense = o.Revision, o.OffMain, o.OtherLicense
 		in.BaseModel, in.Commit, in.Equal, in.File, in.Unlike = o.Repo, o.Commit, o.Equal, o.File, o.Unlike
 	}
 	if in.Repo != "" {

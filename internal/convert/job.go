@@ -3,8 +3,6 @@ package convert
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -44,9 +42,12 @@ type CardError struct{ error }
 
 func (e *CardError) Unwrap() error { return e.error }
 
-// CheckCard returns a CardError if a result with this license, "" for the card's own, can't be
-// published.
-func CheckCard(m *model.Model, license string) error {
+// CheckSource returns an error if a result with this license, "" for the card's own, can't be
+// published: a RefusedError about a file that the source keeps back, or a CardError.
+func CheckSource(m *model.Model, p *plan.Plan, license string) error {
+	if err := p.CheckKept(); err != nil {
+		return err
+	}
 	if _, err := m.Card(); err != nil && license == "" {
 		return &CardError{fmt.Errorf("README.md: %w", err)}
 	}
@@ -62,7 +63,7 @@ func (j *job) readFront() (err error) {
 		j.front.SetLicense(j.License)
 	}
 	if j.Push != nil {
-		if err := CheckCard(j.Model, j.License); err != nil {
+		if err := CheckSource(j.Model, j.Plan, j.License); err != nil {
 			return err
 		}
 	}
@@ -124,8 +125,7 @@ func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
 // config returns the result's config.json, or nil if it has none. It checks that a loader can use
 // it, and that it's made of what was compared.
 func (j *job) config() ([]byte, error) {
-	sum := sha256.Sum256(j.Model.Listing.Config)
-	if err := j.Model.CheckCompared(j.Plan.Config, hex.EncodeToString(sum[:])); err != nil {
+	if err := j.Model.CheckDescription(); err != nil {
 		return nil, err
 	}
 	config, err := metadata.Config(j.Plan, j.Plan.Version(), j.Model.Listing.Config)

@@ -240,13 +240,7 @@ func convertProven(t *testing.T, dir string, before, after func()) error {
 	w := newWorld(t, small())
 	src, m, p := openLocal(t, dir, plan.Options{})
 	before()
-	files := p.AllCopied()
-	for _, f := range m.Listing.Files {
-		if f.Path == p.Config {
-			files = append(files, f)
-		}
-	}
-	shared.Must(t, m.Prove(t.Context(), src, files, w.client(t), sourceRepo, "", plan.Options{}, 2))
+	shared.Must(t, m.Prove(t.Context(), src, p, w.client(t), sourceRepo, "", plan.Options{}, 2))
 	if why := m.Closed(); why != "" {
 		t.Fatal(why)
 	}

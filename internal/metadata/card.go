@@ -48,8 +48,10 @@ type CardSource struct {
 	Equal  int
 	Unlike []string // the files without weights that a local source has and that aren't BaseModel's
 	File   string
-	Gated  bool        // people must accept the original's terms on the Hub
-	Source FrontMatter // of the source's README.md
+	// OtherLicense says that BaseModel's card says something else of the license.
+	OtherLicense bool
+	Gated        bool        // people must accept the original's terms on the Hub
+	Source       FrontMatter // of the source's README.md
 
 	// PipelineTag is what the Hub says about the source, if its README.md doesn't.
 	PipelineTag string
@@ -109,7 +111,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	}
 	out.PipelineTag = out.PipelineTag.or(in.PipelineTag)
 	out.Tags = cardTags(out.Tags)
-	return out.block()
+	return out.Block()
 }
 
 // Values of base_model_relation. The Hub calls the same model in another format quantized. It

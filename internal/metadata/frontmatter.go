@@ -119,13 +119,40 @@ func parseBlock(readme []byte) (*yaml.Node, error) {
 }
 
 // LicenseCard returns a README.md with the license of f, its language, and its task, and nothing else.
-func (f FrontMatter) LicenseCard() ([]byte, error) {
+func (f FrontMatter) LicenseCard() ([]byte, error) { return f.Licensing().Block() }
+
+// Licensing returns the license of f, its language, and its task, and nothing else.
+func (f FrontMatter) Licensing() FrontMatter {
 	return FrontMatter{License: f.License, LicenseName: f.LicenseName, LicenseLink: f.LicenseLink,
-		PipelineTag: f.PipelineTag, Language: f.Language}.block()
+		PipelineTag: f.PipelineTag, Language: f.Language}
 }
 
-// block returns the YAML between two lines of dashes.
-func (f FrontMatter) block() ([]byte, error) {
+// Passed returns the values of f that the card of a quantized model gets. task is what the Hub says of
+// the source's, if its card doesn't.
+func (f FrontMatter) Passed(task string) FrontMatter {
+	f.Clean()
+	f.BaseModel, f.Relation, f.QuantizedBy, f.LibraryName = nil, nil, nil, nil
+	f.PipelineTag = f.PipelineTag.or(task)
+	return f
+}
+
+// Equal reports whether two front matters have the same values.
+func (f FrontMatter) Equal(other FrontMatter) bool {
+	a, errA := f.Block()
+	b, errB := other.Block()
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// HasLicenseOf reports whether two front matters say the same of the license.
+func (f FrontMatter) HasLicenseOf(other FrontMatter) bool {
+	license := func(f FrontMatter) FrontMatter {
+		return FrontMatter{License: f.License, LicenseName: f.LicenseName, LicenseLink: f.LicenseLink}
+	}
+	return license(f).Equal(license(other))
+}
+
+// Block returns the YAML between two lines of dashes.
+func (f FrontMatter) Block() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("---\n")
 	enc := yaml.NewEncoder(&b)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"path"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -82,6 +84,19 @@ func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, er
 func (m *Model) CheckCompared(file, sum string) error {
 	if h, ok := m.compared[file]; ok && h.SHA256 != sum {
 		return &ChangedError{File: file}
+	}
+	return nil
+}
+
+// CheckDescription is [Model.CheckCompared] of the files that describe the model, which were read when
+// the source was opened.
+func (m *Model) CheckDescription() error {
+	for file, b := range map[string][]byte{path.Join(m.Listing.Dir, names.Config): m.Listing.Config,
+		names.ModelIndex: m.Listing.ModelIndex} {
+		sum := sha256.Sum256(b)
+		if err := m.CheckCompared(file, hex.EncodeToString(sum[:])); b != nil && err != nil {
+			return err
+		}
 	}
 	return nil
 }

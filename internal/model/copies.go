@@ -3,9 +3,11 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
@@ -14,7 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// CheckCopies refuses, before any work, files that must not be published: Git LFS pointers, whose
+// CheckCopies refuses, before any work, files of which a result must take nothing: Git LFS pointers, whose
 // real files weren't fetched, and links to files outside the folder, which aren't part of the
 // model. It opens small files only.
 func (m *Model) CheckCopies(p *plan.Plan) error {
@@ -25,12 +27,19 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range published(p) {
+	for _, c := range p.Takes() {
 		name := filepath.Join(m.Folder, filepath.FromSlash(c.Path))
+		if c.Path == names.Card && (m.cardKept != "" || !Exists(name)) {
+			continue // it's kept back, or a source that is made of files has one of its own
+		}
 		if err := checkLink(root, name, c.Path); err != nil {
 			return err
 		}
-		if c.Size > maxPointer {
+		st, err := os.Stat(name) // of a source that is made of files, it may have another size
+		if err != nil {
+			return err
+		}
+		if st.Size() > maxPointer || c.Path == names.Card {
 			continue
 		}
 		b, err := disk.Read(name, maxPointer)
@@ -44,13 +53,9 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	return nil
 }
 
-// published lists the files of a source that a result holds, config.json included.
+// published lists the files of a source whose bytes a result holds.
 func published(p *plan.Plan) []plan.File {
-	list := p.AllCopied()
-	if p.Config != "" {
-		list = append(list, plan.File{Path: p.Config, Size: maxConfigBytes})
-	}
-	return list
+	return slices.DeleteFunc(p.Takes(), func(f plan.File) bool { return f.Path == names.Card })
 }
 
 // inCache reports whether target is a file of a download cache, where the links of a snapshot lead:

@@ -70,6 +70,7 @@ type Model struct {
 	PipelineTag string   // comes from the Hub
 	history     *history // of the repo; nil for a local source
 	card        []byte
+	cardKept    string  // why a local folder keeps its card back; "" if it doesn't
 	readers     *access // of the files that these are made from; nil: of these themselves
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
@@ -100,6 +101,9 @@ func OriginalSource(src Source) Source {
 // CardLeftOut says what of the source's card ours doesn't have. The text of a DF11 model's card may
 // be ours.
 func (m *Model) CardLeftOut() []string {
+	if m.cardKept != "" {
+		return []string{"nothing of it is published, because it's " + m.cardKept}
+	}
 	return metadata.LeftOut(m.card, m.Origin != nil || m.DecodedFrom != nil)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -38,10 +39,13 @@ type Origin struct {
 	// File is the path of a single weight file in the repo, if the local file has another one.
 	File string
 	// Unlike lists the files without weights that a result takes from a local source, and that aren't
-	// the repo's by their hashes.
-	Unlike []string
+	// the repo's by their hashes. The card is among them if a result takes other values from it than
+	// from the repo's. OtherLicense says that the license is one of these.
+	Unlike       []string
+	OtherLicense bool
 
 	listed *hub.RepoInfo // the repo at Commit
+	card   []byte        // the repo's
 	asked  string        // the revision that the caller gave, "" for main
 	hub    *hub.Client   // of its Hub
 }
@@ -182,21 +186,22 @@ func (e *NotOriginalError) Error() string {
 // with the commit that a download noted, and with main. If these files aren't there, the error is a
 // NotOriginalError. Unless names or sizes differ, it reads the source's weights, and it reads no
 // weights of the repo. A SHA-256 that the model has already counts. opt are the source's own
-// options. copied are the files without weights that a result takes from the source. Prove reads
-// those, too, and Origin.Unlike lists the ones that aren't the repo's.
-func (m *Model) Prove(ctx context.Context, src Source, copied []plan.File, c *hub.Client, repo,
+// options. Prove also reads the other files of which the plan's result takes something, and
+// Origin.Unlike lists the ones that aren't the repo's. If the source's card says nothing that a
+// result takes, the model gets what the repo's card says.
+func (m *Model) Prove(ctx context.Context, src Source, p *plan.Plan, c *hub.Client, repo,
 	revision string, opt plan.Options, workers int) error {
 	err := m.proveWeights(ctx, src, c, repo, revision, opt, workers)
 	if err != nil {
 		return err
 	}
-	if err = m.compareCopied(ctx, src, copied); err != nil {
+	if err = m.compareTaken(ctx, src, p.Takes()); err != nil {
 		m.Origin = nil // it's open only if all files were compared
 	}
 	return err
 }
 
-// proveWeights is Prove without the copied files.
+// proveWeights is Prove without the other files.
 func (m *Model) proveWeights(ctx context.Context, src Source, c *hub.Client, repo, revision string,
 	opt plan.Options, workers int) error {
 	if from := m.From; from != nil {
@@ -252,6 +257,7 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	}
 	their.CompareMain(ctx)
 	m.Origin, m.SHA256 = their.Origin, sums
+	m.Origin.card = their.card
 	m.Origin.Equal = len(sums)
 	if w := their.Listing.Weights[0].Path; w != m.Listing.Weights[0].Path {
 		m.Origin.File = w
@@ -261,12 +267,19 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	return nil
 }
 
-// compareCopied compares files with those of the repo that has the weights, by path and hash, and
-// lists in Origin.Unlike those that differ or that the repo lacks.
-func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File) error {
-	m.Origin.Unlike = nil
+// compareTaken compares files with those of the repo that has the weights, by path and hash, and
+// lists in Origin.Unlike those that differ or that the repo lacks. Of the cards, it compares what a
+// result takes.
+func (m *Model) compareTaken(ctx context.Context, src Source, files []plan.File) error {
+	m.Origin.Unlike, m.Origin.OtherLicense = nil, false
+	if err := m.compareCard(); err != nil {
+		return err
+	}
 	theirs := m.Origin.listed.ByPath()
 	for _, f := range files {
+		if f.Path == names.Card {
+			continue
+		}
 		their, ok := theirs[f.Path]
 		want := their.Hash()
 		if ok && want != "" && their.Size == f.Size {
@@ -279,6 +292,32 @@ func (m *Model) compareCopied(ctx context.Context, src Source, files []plan.File
 			}
 		}
 		m.Origin.Unlike = append(m.Origin.Unlike, f.Path)
+	}
+	return nil
+}
+
+// compareCard compares the card's front matter with that of the repo's card.
+func (m *Model) compareCard() error {
+	ours, err := m.Card()
+	if err != nil {
+		return nil // a result takes nothing of a card that can't be read
+	}
+	theirs, err := metadata.ParseFrontMatter(m.Origin.card)
+	if err != nil {
+		theirs = metadata.FrontMatter{}
+	}
+	if m.readers != nil { // it's made from another card, of which it has the license
+		theirs = theirs.Licensing()
+	}
+	ours, theirs = ours.Passed(m.PipelineTag), theirs.Passed(m.PipelineTag)
+	switch {
+	case ours.Equal(theirs):
+	case ours.Equal(metadata.FrontMatter{}.Passed(m.PipelineTag)):
+		m.card, err = theirs.Block()
+		return err
+	default:
+		m.Origin.Unlike = append(m.Origin.Unlike, names.Card)
+		m.Origin.OtherLicense = !ours.HasLicenseOf(theirs)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 	s := &source{files: f}
 	f.memory = opt.Memory
 	if err := s.describe(ctx, m, opt); err != nil {
-		if m.card == nil {
+		if m.card == nil && m.cardKept == "" {
 			m.card, _ = s.readIf(ctx, names.Card, maxConfigBytes) // only for the hint
 		}
 		s.Close()
@@ -162,8 +162,13 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	if m.Listing.Index, err = s.readIf(ctx, set.Index, MaxIndexBytes); err != nil {
 		return err
 	}
-	if m.card, err = s.card(ctx); err != nil {
-		return err
+	if m.Listing.Folder != nil {
+		m.cardKept = m.Listing.Folder.KeepsBack(names.Card)
+	}
+	if m.cardKept == "" {
+		if m.card, err = s.card(ctx); err != nil {
+			return err
+		}
 	}
 	weights, err := set.Files(m.Listing.Index)
 	if err != nil {

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -28,6 +30,55 @@ type Carried struct {
 // AllCopied lists the files that a result keeps unchanged: small files, and the other components of a
 // pipeline.
 func (c Carried) AllCopied() []File { return slices.Concat(c.Copied, c.Components) }
+
+// Takes lists the files of the source without weights of the model whose content a result takes, whole
+// or in part: the ones it copies, those that describe the model, and the card, whose front matter it
+// takes. It's the one list of what is compared with an original, and of what may be published.
+func (p *Plan) Takes() []File {
+	list := p.AllCopied()
+	others := append(p.source.describing(), names.Card)
+	for _, f := range p.source.Files {
+		isTaken := func(of File) bool { return of.Path == f.Path }
+		if slices.Contains(others, f.Path) && !slices.ContainsFunc(list, isTaken) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// describing lists the small files that say what the model is. A result takes of them what it says
+// itself, although it may have no file of that name.
+func (s *Source) describing() (paths []string) {
+	if s.Config != nil {
+		paths = append(paths, path.Join(s.Dir, names.Config))
+	}
+	if s.ModelIndex != nil {
+		paths = append(paths, names.ModelIndex)
+	}
+	return paths
+}
+
+// CheckKept refuses to publish what a local folder keeps back: a file that says what the model is, so
+// that there's no result without it.
+func (p *Plan) CheckKept() error {
+	if file, why := p.source.kept(); file != "" {
+		return refuse(hint.Kept.With("file", file), "%s is %s, and no result is without it", file, why)
+	}
+	return nil
+}
+
+// kept returns the first file that describes the model although the folder keeps it back, and why.
+func (s *Source) kept() (file, why string) {
+	for _, file := range s.describing() {
+		if s.Folder == nil {
+			break
+		}
+		if why := s.Folder.KeepsBack(file); why != "" {
+			return file, why
+		}
+	}
+	return "", ""
+}
 
 // An original is a source as readers of the original see it.
 type original struct {

@@ -50,6 +50,9 @@ func placeFiles(ctx context.Context, r *reading, layout catalog.Layout, v *divis
 	}
 	f.carried = o.carry(&r.source)
 	f.parts = judgeParts(o, r.survey, &f.carried, notes)
+	if file, why := r.source.kept(); file != "" {
+		notes.warn("%s is %s, but no result is without it; --push asks for --include %s", file, why, file)
+	}
 	return f, f.checkCollisions()
 }
 
