@@ -37,7 +37,7 @@ type Unit struct {
 // lookup tables, output positions, split positions, and the kernel's limits. sizes holds the number
 // of elements of each tensor in encoding order; with nil, Open takes them from SplitPositions. A
 // *[StructureError] says what is wrong with the file. Other errors come from reading. A Unit takes
-// about 8 bytes of memory per 4096 bytes of EncodedExponent.
+// about 30 kB of memory for its tables, and 8 bytes per 4096 bytes of EncodedExponent.
 func Open(a Arrays, sizes []int64) (*Unit, error) {
 	for _, name := range arrayNames {
 		if a[name] == nil || a[name].Size() < 0 {

@@ -112,14 +112,20 @@ func (w *wide) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, out.Bytes()[off%4:]), nil
 }
 
-// maxOpenUnits bounds how many units of a model are open at once: each takes its tables.
+// maxOpenUnits bounds how many units of a model are open at once for a file, or for all readers: each
+// takes its tables.
 const maxOpenUnits = 64
 
-// openUnits are the open units of a model. Goroutines may share them.
+// openUnits are the open units of a model, most of them at once. Goroutines may share them.
 type openUnits struct {
 	model *model.DF11
+	most  int
 	mutex sync.Mutex
 	units map[string]*verify.Unit // by path
+}
+
+func newOpenUnits(d *model.DF11, most int) *openUnits {
+	return &openUnits{model: d, most: most, units: map[string]*verify.Unit{}}
 }
 
 func (o *openUnits) open(u *spans.Unit) (*verify.Unit, error) {
@@ -128,7 +134,7 @@ func (o *openUnits) open(u *spans.Unit) (*verify.Unit, error) {
 	if opened, ok := o.units[u.Path]; ok {
 		return opened, nil
 	}
-	if len(o.units) >= maxOpenUnits {
+	if len(o.units) >= o.most {
 		clear(o.units)
 	}
 	opened, err := o.model.OpenUnit(u)

@@ -42,7 +42,7 @@ type Rebuilder struct {
 
 func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
 	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string][]place{},
-		opened: &openUnits{model: d, units: map[string]*verify.Unit{}}}
+		opened: newOpenUnits(d, maxOpenUnits)}
 }
 
 // A place is the location of a source tensor's bytes, or of a slice of them, in the DF11 model.
@@ -117,7 +117,8 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 				return context.Cause(ctx)
 			}
 			err := twice(ctx, r.model, func() error {
-				one := &rebuild{r, f, max(1, r.workers/atOnce), map[string]*verify.Unit{}}
+				one := &rebuild{r, f, max(1, r.workers/atOnce),
+					newOpenUnits(r.model, maxOpenUnits)}
 				return one.run(ctx, out)
 			})
 			if IsFault(err) {
@@ -176,7 +177,7 @@ type rebuild struct {
 	*Rebuilder
 	model.File
 	workers int
-	units   map[string]*verify.Unit // open units, by path
+	units   *openUnits
 }
 
 // run rebuilds the file. In a folder, the file gets its name at the end.
@@ -253,7 +254,7 @@ func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 		w = &widener{w: w}
 	}
 	if r.decodes(p) {
-		u, err := r.open(p.unit)
+		u, err := r.units.open(p.unit)
 		if err != nil {
 			return fmt.Errorf("module %s: %w", p.unit.Path, err)
 		}
@@ -264,19 +265,6 @@ func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 		return err
 	}
 	return streams.CopySection(ctx, w, s)
-}
-
-// open opens a unit of the model once for each file.
-func (r *rebuild) open(u *spans.Unit) (*verify.Unit, error) {
-	if opened, ok := r.units[u.Path]; ok {
-		return opened, nil
-	}
-	opened, err := r.model.OpenUnit(u)
-	if err != nil {
-		return nil, err
-	}
-	r.units[u.Path] = opened
-	return opened, nil
 }
 
 // A widener writes BF16 values as F32, as they were before they were narrowed.

@@ -126,3 +126,28 @@ func TestOutside(t *testing.T) {
 		t.Error("an error that is no fault:", err)
 	}
 }
+
+// A unitCounter counts the units that are open at once.
+type unitCounter struct {
+	*rebuild
+	most int
+}
+
+func (c *unitCounter) Write(b []byte) (int, error) {
+	c.most = max(c.most, len(c.units.units))
+	return len(b), nil
+}
+
+// TestOpenUnitsAreBounded checks that a rebuild of a file with more units than may be open at once
+// closes some, and still gives the file back.
+func TestOpenUnitsAreBounded(t *testing.T) {
+	p := newFolders(t).open()
+	files, r, err := p.Rebuilder(1, new(progress.Counters))
+	world.Must(t, err)
+	one := &rebuild{r, files[0], 1, newOpenUnits(r.model, 2)}
+	count := &unitCounter{one, 0}
+	world.Must(t, one.write(t.Context(), count))
+	if count.most != 2 {
+		t.Errorf("%d units were open at once, want 2", count.most)
+	}
+}
