@@ -326,6 +326,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"the result, and more in its card", inRepo, whole(files{"README.md": marked + "mine"}), strings.Replace(all, "README.md ", "", 1) + ", shared README.md"},
 		{"a card", inRepo, files{"README.md": "x"}, "card stays"},
 		{"a tokenizer of the same bytes", inRepo, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
+		{"force, and a tokenizer of the same bytes", forcedRepo, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"another tokenizer", inRepo, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "overwritten .df11/part.json"},
 		{"a broken journal", inRepo, files{second: "x"}, ""},
@@ -376,6 +377,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a kept file that stays", inRepo, files{record: manifest(older, "org/a@"+before, "-tokenizer.json tokens"), "tokenizer.json": "tokens"}, "ours df11-manifest.json, kept tokenizer.json"},
 		{"a user's file with the bytes of the new commit", inRepo, files{record: manifest(older, "org/a@"+before, "tokenizer.json tokenX"), "tokenizer.json": "tokens"}, "ours df11-manifest.json, kept tokenizer.json"},
 		{"a local source's tokenizer", local, files{"tokenizer.json": "local tokens"}, "kept tokenizer.json"},
+		{"a card with the bytes of a local source's", local, files{"README.md": "local tokens"}, "card stays"},
 		{"another tokenizer than a local source's", local, files{"tokenizer.json": "tokens"}, "overwritten tokenizer.json"},
 		{"our plan, both sources unknown", nameless, files{second: journal(ours, "", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/second.json head.safetensors"},
 
@@ -495,6 +497,62 @@ func TestWhatHasComeSince(t *testing.T) {
 		}
 		if after := verdict(last, nil); after != before {
 			t.Errorf("%s: an inspection was %s and is %s", tt.what, before, after)
+		}
+	}
+}
+
+// TestAuthorOfALocalSourcesClaim checks whose a claim is of weights that no commit pins: a journal's
+// counts if all its outputs that are there have the digests that this plan gives them. A manifest
+// lists the SHA-256 of the weights, and digests cover only samples of these, so if the weights differ,
+// equal digests change nothing.
+func TestAuthorOfALocalSourcesClaim(t *testing.T) {
+	const head = "head.safetensors"
+	digest, another := sumOf([]byte("digest")), sumOf([]byte("another"))
+	weights := func(content string) []names.File {
+		return []names.File{{Path: "model.safetensors", Size: 1, SHA256: sumOf([]byte(content))}}
+	}
+	for what, tt := range map[string]struct {
+		outputs map[string]string // digests, by path
+		others  []names.File
+		weights []names.File // of a manifest
+		early   bool
+		want    author
+	}{
+		"a journal's output":            {outputs: map[string]string{head: digest}, want: equal},
+		"another digest":                {outputs: map[string]string{head: another}, want: stranger},
+		"one of two digests":            {outputs: map[string]string{head: digest, "model.safetensors": another}, want: stranger},
+		"no digest":                     {outputs: map[string]string{head: ""}, want: stranger},
+		"an output of no plan":          {outputs: map[string]string{head: digest, "x.safetensors": digest}, want: stranger},
+		"nothing at all":                {want: equal},
+		"a file next to no output":      {others: []names.File{file("config.json", "{}")}, want: stranger},
+		"an early journal that differs": {outputs: map[string]string{head: digest}, early: true, want: stranger},
+		"a manifest of these weights":   {outputs: map[string]string{head: another}, weights: weights("weights"), want: equal},
+		"a manifest of other weights":   {outputs: map[string]string{head: digest}, weights: weights("x"), want: stranger},
+		"a manifest that lists no sum":  {outputs: map[string]string{head: digest}, weights: []names.File{{Path: "model.safetensors", Size: 1}}, want: stranger},
+	} {
+		c, _, s := local.of(map[string]string{head: "head", "model.safetensors": "rest"})
+		c.Digests = map[string]string{head: digest, "model.safetensors": digest}
+		claim := ledger.ReadJournal([]byte(journal(older, "org/a@")))
+		claim.Others, claim.Weights, claim.Early = tt.others, tt.weights, tt.early
+		for path, d := range tt.outputs {
+			claim.Outputs[path] = ledger.Output{Path: path, SHA256: sumOf([]byte(path)), Digest: d}
+		}
+		if got, err := c.author(t.Context(), claim, s); err != nil || got != tt.want {
+			t.Errorf("%s: %v, %v; want %v", what, got, err, tt.want)
+		}
+	}
+}
+
+// TestWhatForceRemoves checks that a refusal names what a run with Force would remove: the files of the
+// other result that are as its manifest lists them, in a folder too, where the list is short.
+func TestWhatForceRemoves(t *testing.T) {
+	for _, at := range []site{inRepo, inFolder} {
+		c, place, s := at.of(map[string]string{record: manifest(other, "org/b", "old.safetensors old", "unlisted.safetensors b", "vocab.json b", "head.safetensors b", "gone.safetensors b"),
+			"old.safetensors": "old", "unlisted.safetensors": "edited", "vocab.json": "edited", "head.safetensors": "b"})
+		_, err := c.inspect(t.Context(), place, s.listing(), nil)
+		conflict, _ := errors.AsType[*ConflictError](err)
+		if conflict == nil || !slices.Equal(conflict.Removed, []string{"old.safetensors"}) {
+			t.Errorf("site %v: %+v", at, conflict)
 		}
 	}
 }
