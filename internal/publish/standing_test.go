@@ -33,7 +33,14 @@ func (f fake) listing() listing {
 			versions[name], _ = f.version(name)
 		}
 	}
-	return listing{"there", versions, nil, f}
+	if f.folder {
+		return listing{"there", versions, nil, f}
+	}
+	onHub := map[string]names.File{}
+	for name, content := range f.files {
+		onHub[name] = file(name, content)
+	}
+	return listing{"there", versions, onHub, f}
 }
 
 func (f fake) version(name string) (string, error) {
@@ -412,6 +419,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a folder where another model's run has made nothing", inFolder, files{state: journal(other, "org/b")}, "ours .df11-convert/part.json"},
 		{"a folder where another model's run has stopped", inFolder, files{state: journal(other, "org/b", "old.safetensors old"), "old.safetensors": "old"}, "overwritten .df11-convert/part.json, read along old.safetensors, of org/b"},
 		{"force, and a folder where another model's run has stopped", forcedFolder, files{state: journal(other, "org/b", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11-convert/part.json old.safetensors"},
+		{"force, and a repo with the journal of another model's folder", forcedRepo, files{state: journal(other, "org/b", "old.safetensors old"), "old.safetensors": "old"}, "read along old.safetensors, of org/b"},
 		{"a repo where another model's run has made nothing", inRepo, files{part: journal(other, "org/b")}, "overwritten .df11/part.json, of org/b"},
 		{"a folder that a run has worked in", inFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
 		{"a work folder", workFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
@@ -481,6 +489,7 @@ func TestWhatHasComeSince(t *testing.T) {
 		{"another commit's manifest", inRepo, files{record: manifest(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
 		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "model.safetensors rest"), "model.safetensors": "rest"}, "ours .df11/part.json .df11/second.json head.safetensors model.safetensors, card stays"},
 		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "org/a", "model.safetensors x")}, "ours .df11/part.json .df11/second.json head.safetensors, card stays"},
+		{"a newer program's manifest, after force", forcedRepo, files{record: `{"schema_version":2}`}, "there holds a result of a newer version of df11-convert: this one can't read its df11-manifest.json"},
 		{"a broken journal", inRepo, files{second: "x"}, still},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
 	} {
@@ -553,6 +562,56 @@ func TestWhatForceRemoves(t *testing.T) {
 		conflict, _ := errors.AsType[*ConflictError](err)
 		if conflict == nil || !slices.Equal(conflict.Removed, []string{"old.safetensors"}) {
 			t.Errorf("site %v: %+v", at, conflict)
+		}
+	}
+}
+
+// TestClaimsOfALocalSource checks that a run takes over no outputs of an earlier commit of a local
+// source, whose digests cover only samples of the weights. A repo's digests cover all of them.
+func TestClaimsOfALocalSource(t *testing.T) {
+	for at, want := range map[site]int{inRepo: 1, local: 0} {
+		c, place, s := at.of(map[string]string{record: manifest(older, "org/a@"+before, "WEIGHTS x", "head.safetensors head"), "head.safetensors": "head"})
+		c.From.Commit = newest
+		in, err := c.inspect(t.Context(), place, s.listing(), nil)
+		if err != nil || len(in.claims) != want || in.Files["head.safetensors"].Standing != Ours {
+			t.Errorf("site %v: %d claims, %v", at, len(in.claims), err)
+		}
+	}
+}
+
+// TestFormerNames checks that an output of an earlier program gets its present name only if it's the
+// same output: its digest is the one that the former name had, or the claim has no digests at all and
+// is of the same source files.
+func TestFormerNames(t *testing.T) {
+	const now, was, third = "remainder.safetensors", "model.safetensors", "head.safetensors"
+	former, present := sumOf([]byte("former")), sumOf([]byte("present"))
+	for what, tt := range map[string]struct {
+		outputs map[string]string // digests, by path
+		want    string            // the digest that the present name has; "none" without it
+		from    string
+	}{
+		"the former digest": {map[string]string{was: former}, present, was},
+		"another digest":    {map[string]string{was: present}, "none", ""},
+		"no digest":         {map[string]string{was: "", third: former}, "none", ""},
+		"no digest at all":  {map[string]string{was: ""}, present, was},
+		"both names":        {map[string]string{was: former, now: former}, former, ""},
+		"neither":           {map[string]string{third: former}, "none", ""},
+	} {
+		c, _, _ := inRepo.of(nil)
+		c.Digests = map[string]string{now: present}
+		c.former = map[string]plan.OutputID{now: {Path: was, Digest: former}}
+		claim := ledger.ReadJournal([]byte(journal(older, "org/a")))
+		for path, d := range tt.outputs {
+			claim.Outputs[path] = ledger.Output{Path: path, Digest: d}
+		}
+		list := len(claim.Outputs)
+		got, err := c.translate(t.Context(), claim)
+		o, listed := got.Outputs[now]
+		if err != nil || listed != (tt.want != "none") || listed && (o.Digest != tt.want || o.From != tt.from || o.Path != now) {
+			t.Errorf("%s: %+v, %v", what, o, err)
+		}
+		if len(claim.Outputs) != list {
+			t.Errorf("%s: the claim itself has changed", what)
 		}
 	}
 }
