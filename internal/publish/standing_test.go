@@ -615,3 +615,17 @@ func TestFormerNames(t *testing.T) {
 		}
 	}
 }
+
+// TestFolderHoldsWhatItsFilesAre checks that an output whose path holds another file of ours isn't
+// held: former bytes under the name of an output are ours, and not the output.
+func TestFolderHoldsWhatItsFilesAre(t *testing.T) {
+	const head = "head.safetensors"
+	for _, at := range []site{inRepo, inFolder} {
+		c, place, s := at.of(map[string]string{head: "old"})
+		s.files[place.journal] = journal(ours, "org/a", "*"+head+" old", head+" head")
+		in, err := c.inspect(t.Context(), place, s.listing(), nil)
+		if err != nil || in.Files[head].Standing != Ours || in.Holds(file(head, "head")) || !in.Holds(file(head, "old")) || in.Holds(names.File{Path: head}) {
+			t.Errorf("site %v: %+v, %v", at, in, err)
+		}
+	}
+}
