@@ -81,6 +81,11 @@ func TestVisibility(t *testing.T) {
 		"a repo of another Hub":                    {mirrored(repo), true},
 		"a repo that only another Hub has":         {mirrored("org/internal"), false},
 		"a repo with other weights at another Hub": {mirrored("org/other"), false},
+		"other weights at a commit of one name": {func() *model.Model {
+			m := described(there, "org/other")
+			m.Origin.Commit = here.Head("org/other", "main")
+			return m
+		}, false},
 	}
 	forms := []any{false, true, "auto", "manual", "no", "", 0, nil, map[string]any{"mode": "auto"}, absent{}}
 	for _, private := range forms {
@@ -181,5 +186,66 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestACreatedRepoIsLookedAt checks that a run looks at the repo that it has created, if it may not be
+// public: a Hub may ignore that, and someone else may have been quicker.
+func TestACreatedRepoIsLookedAt(t *testing.T) {
+	s := hubtest.Start(t)
+	s.Inject(hubtest.Fault{Method: "POST", Path: "/api/repos/create", Action: func(x *hubtest.Exchange) {
+		x.Next(x.ResponseWriter)
+		s.Configure("me/target", saying(false, false))
+	}})
+	push := Push{Hub: clientOf(t, s), Repo: "me/target"}
+	m := &model.Model{Local: true}
+	_, err := push.Open(t.Context(), NewConversion(&plan.Plan{}, OriginOf(m), "", false), m, nil)
+	if refused, _ := errors.AsType[*VisibilityError](err); refused == nil || s.Count("POST", "/api/repos/create") != 1 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEveryCommitAsksAgain checks that a run commits nothing more once its source isn't public any
+// more, or a target that must be closed is open. What the user said with a flag doesn't change.
+func TestEveryCommitAsksAgain(t *testing.T) {
+	const source, target = "org/m", "me/target"
+	for what, tt := range map[string]struct {
+		flag    *bool
+		closed  bool // the source, from the beginning
+		turns   string
+		private bool
+		commits bool
+	}{
+		"nothing turns":                           {commits: true},
+		"the source is closed":                    {turns: source, private: true},
+		"the source is closed, and --public":      {flag: new(false), turns: source, private: true, commits: true},
+		"of a closed source, nothing turns":       {closed: true, commits: true},
+		"of a closed source, the target is open":  {closed: true, turns: target},
+		"with --private, the target is open":      {flag: new(true), turns: target},
+		"with --private, nothing turns":           {flag: new(true), commits: true},
+		"of an open source, the target is closed": {turns: target, private: true, commits: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := hubtest.Start(t, hubtest.WithUser("hf_secret", hubtest.User{Name: "me", All: true}))
+			s.AddRepo(source, nil)
+			if tt.closed {
+				s.Configure(source, hubtest.Private())
+			}
+			push := Push{Hub: clientOf(t, s), Repo: target, Private: tt.flag}
+			info, err := push.Hub.Info(t.Context(), source, "")
+			world.Must(t, err)
+			m := model.Described(info, push.Hub)
+			to, err := push.Open(t.Context(), NewConversion(&plan.Plan{Config: "config.json"}, OriginOf(m), "", false), m, nil)
+			world.Must(t, err)
+			if tt.turns != "" {
+				s.Configure(tt.turns, saying(tt.private, false))
+			}
+			head := s.Head(target, "main")
+			err = to.Finish(t.Context(), &Result{Summary: "Add m", Files: []SideFile{NewSideFile("config.json", "config", []byte("{}"))}})
+			refused, _ := errors.AsType[*VisibilityError](err)
+			if (err == nil) != tt.commits || (refused != nil) == tt.commits || refused != nil && !refused.Changed || (s.Head(target, "main") != head) != tt.commits {
+				t.Errorf("got %v; main has moved: %v", err, s.Head(target, "main") != head)
+			}
+		})
 	}
 }
