@@ -1,7 +1,10 @@
 package forward
 
 import (
+	"errors"
+	"io"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -66,6 +69,85 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
+		}
+	}
+}
+
+// otherReading is a local source whose bytes, read at random, have another bit at an offset than those
+// read in order, which are hashed: as if a program had written to the mapped file in between.
+type otherReading struct {
+	model.Source
+	off int64
+}
+
+func (s otherReading) Local(file int) io.ReaderAt { return otherBit{s.Source.Local(file), s.off} }
+
+type otherBit struct {
+	io.ReaderAt
+	off int64
+}
+
+func (r otherBit) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(p, off)
+	if i := r.off - off; i >= 0 && i < int64(n) {
+		p[i] ^= 1
+	}
+	return n, err
+}
+
+// A file that equals what the source gave twice isn't verified if the hash is of something else: the
+// tensors of a folder's output are read once for the hash, and again for the file. Of a unit's weights, the
+// encoder notices that; of copied tensors, only this comparison does. A spool goes once its output is
+// compared, unless the next run could use it.
+func TestHashAndFileAreOfTheSameBytes(t *testing.T) {
+	dir := t.TempDir()
+	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
+	for _, differs := range []bool{false, true} {
+		src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+		must(t, err)
+		defer src.Close()
+		p, err := plan.New(t.Context(), m.Listing, plan.Options{})
+		must(t, err)
+		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewConversion(p, publish.OriginOf(&model.Model{}), "part", false), 0o666)
+		must(t, err)
+		outputs, counters := world.Got(spans.Outputs(p))(t), &progress.Counters{}
+		if differs {
+			i := slices.IndexFunc(outputs, func(o *spans.Output) bool { return len(o.Copied) > 0 })
+			src = otherReading{src, outputs[i].Copied[0].Offset + 1}
+		}
+		tasks := fetch.NewTasks(outputs)
+		complete := make(chan *fetch.Task, len(tasks))
+		f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}
+		must(t, f.Run(t.Context(), complete))
+		close(complete)
+		means := Means{Workers: 1, Progress: counters}
+		w := &maker{
+			Job: &Job{Log: slog.New(slog.DiscardHandler), Folder: folder, Means: means, Source: src}, fetcher: &f,
+			comparer: &compare.Comparer{Means: means, Strict: true}, waiting: spool.NewBudget(0),
+		}
+		compared, refused := 0, 0
+		for task := range complete {
+			if task.Spooled(true) {
+				t.Fatalf("%s is spooled, and read only once", task.Path)
+			}
+			task.Spool.Kept = compared == 0
+			kept, d := task.Spool.Kept, world.Got(w.encode(t.Context(), task))(t)
+			c, err := w.compare(t.Context(), d)
+			changed, _ := errors.AsType[*model.ChangedError](err)
+			switch {
+			case changed != nil && changed.Read:
+				refused++
+				continue
+			case err != nil:
+				t.Fatalf("%s: %v", task.Path, err)
+			}
+			if compared++; (task.Spool != nil) != kept {
+				t.Errorf("%s: the spool is there: %v, it's kept: %v", task.Path, task.Spool != nil, kept)
+			}
+			c.discard()
+		}
+		if differs != (refused == 1) || compared < 2 {
+			t.Errorf("another reading: %v; %d outputs were refused, %d were equal", differs, refused, compared)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -49,6 +50,31 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 			t.Error("a file of the wrong size was finished")
 		}
 	})
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// written is a source of one file that was written to.
+type written struct{ model.Source }
+
+func (written) Unchanged(int) error { return &model.ChangedError{File: "model.safetensors"} }
+
+// An output whose source was written to gets no name, and the ledger doesn't list it: its bytes may
+// not be those that were hashed.
+func TestNoNameForAChangedSource(t *testing.T) {
+	dir := t.TempDir()
+	outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "model.safetensors",
+		Plain: []plan.Tensor{{Name: "a", DType: "BF16", Shape: []int64{2}, Length: 4}}}}}))(t)
+	d := &draft{task: fetch.NewTasks(outputs)[0], file: createIn(t, dir), size: 4}
+	_, err := d.file.WriteAt([]byte("data"), 0)
+	must(t, err)
+	d.startHash(t.Context(), new(progress.Counters))
+	m := &maker{Job: &Job{Source: written{}, Ledger: ledger.New("", false), Log: slog.New(slog.DiscardHandler), Means: Means{Progress: new(progress.Counters)}}}
+	_, err = m.name(t.Context(), compared{d})
+	if _, changed := errors.AsType[*model.ChangedError](err); !changed || m.Ledger.Done("model.safetensors") {
+		t.Errorf("%v; it's done: %v", err, m.Ledger.Done("model.safetensors"))
+	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -97,7 +123,7 @@ func TestSpoolStaysUntilItsOutputIsNamed(t *testing.T) {
 		next.Read(ledger.ReadJournal(world.Read(t, filepath.Join(dir.Name(), "journal"))))
 		next.Keep(func(ledger.Output) bool { return false }) // as if the folder didn't have it
 		_, gone := dir.Stat(names.KeptSpool("model.safetensors"))
-		if named := err == nil; named != (name == "named") || named == (gone == nil) || !named && len(next.Tensors("model.safetensors")) != 1 {
+		if named := err == nil; named != (name == "named") || named == (gone == nil) || !named && len(next.Tensors("model.safetensors")) != 1 || named && len(l.Tensors("model.safetensors")) > 0 {
 			t.Errorf("%s: %v, the spool: %v, tensors %v", name, err, gone, next.Tensors("model.safetensors"))
 		}
 	}
