@@ -54,8 +54,8 @@ type Target struct {
 
 // Sizes compare source and result.
 type Sizes struct {
-	// BF16 is the size of the source's weights without those that are left out. It counts F32
-	// weights as BF16. F32 is their size as stored. It's 0 if no weight is F32.
+	// BF16 is the size of the source's weights without those that are left out and copies of tied
+	// ones. It counts F32 weights as BF16. F32 is their size as stored. It's 0 if no weight is F32.
 	BF16    int64
 	F32     int64
 	DF11    int64   // output weights
@@ -120,7 +120,7 @@ func SettledReport(s *publish.Settled) *Report {
 }
 
 // listedSizes returns, of the source files that a manifest lists, the bytes without the tensors that
-// are left out, and how many F32 weights the units take.
+// are left out and the copies of tied ones, and how many F32 weights the units take.
 func listedSizes(m *metadata.Manifest) (kept, nExactF32 int64) {
 	inSource, taken := map[string]string{}, map[string]int64{} // weights by the source's names
 	for _, r := range m.Renamed {
@@ -138,6 +138,9 @@ func listedSizes(m *metadata.Manifest) (kept, nExactF32 int64) {
 	dropped := map[string]bool{}
 	for _, name := range m.Dropped {
 		dropped[name] = true
+	}
+	for _, a := range m.Aliases {
+		dropped[a.Name] = true
 	}
 	for _, f := range m.Source.Files {
 		kept += f.Size

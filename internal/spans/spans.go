@@ -189,9 +189,9 @@ func (o *Output) MaxBytes() int64 { return o.Size + o.Size/8 + 1<<20 }
 
 // LikelyBytes estimates the size of the output file before any weight is read. A module shrinks to
 // 68%, the middle of the published models, and needs 2 kB for tables and header. Everything else
-// stays.
+// stays, but aliases aren't stored.
 func (o *Output) LikelyBytes() int64 {
-	size := o.Size
+	size := ProvedBytes([]*Output{o})
 	for _, u := range o.Units {
 		if u.Unholdable == "" {
 			size += 2000 - u.NBytes()*32/100
