@@ -228,7 +228,7 @@ func (f *Folder) isResult(name string) bool {
 		return false
 	}
 	h, err := safetensors.ReadHeader(file, st.Size())
-	return err == nil && (reader.IsUsual(name) && reader.FamilyOf(name) != catalog.ComfyUI ||
+	return err == nil && (isRemainder(name) || reader.IsUsual(name) && reader.FamilyOf(name) != catalog.ComfyUI ||
 		slices.ContainsFunc(h.Tensors, func(t safetensors.Tensor) bool {
 			return strings.HasSuffix(t.Name, "."+encoder.NameEncodedExponent)
 		}))

@@ -38,7 +38,7 @@ type contents interface {
 	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
 	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 	// isResult reports whether a .safetensors file is weights of a DF11 model, by its tensors, or by the
-	// name that a library looks for.
+	// name that a library looks for or that only conversions give.
 	isResult(name string) bool
 }
 

@@ -131,7 +131,7 @@ func (x *inspector) writable(ctx context.Context, name string, list []listed) (m
 			made = list
 		}
 		return made, nil
-	case base == names.Chart, reader.IsOpened(base), reader.IsLoaded(name) && path.Ext(base) == ".json":
+	case base == names.Chart, isRemainder(name), reader.IsOpened(base), reader.IsLoaded(name) && path.Ext(base) == ".json":
 		return list, nil
 	case x.run.From.Local: // no Hub knows what the source had
 		if reader.IsNotice(name) {
@@ -156,6 +156,13 @@ func (x *inspector) writable(ctx context.Context, name string, list []listed) (m
 		}
 	}
 	return made, nil
+}
+
+// isRemainder reports whether a path is that of the tensors of no unit, or of their index, which no
+// other program writes under that name.
+func isRemainder(name string) bool {
+	stem, isWeights := strings.CutSuffix(strings.TrimSuffix(path.Base(name), ".index.json"), ".safetensors")
+	return isWeights && reader.HasStem(stem, names.Remainder)
 }
 
 // isEqual reports whether a file has the content that the result's file will have.
