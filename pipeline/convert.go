@@ -208,10 +208,16 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 
 // sample returns the error of a source whose weights a few of its bytes rule out.
 func (s *session) sample(ctx context.Context, src *opened) error {
-	if spans.NExactF32(src.plan) > 0 { // samples find most that BF16 can't hold, as in Plan
-		if _, err := budget.Sample(ctx, src.source, src.plan,
-			budget.DefaultSampleBytes(src.model)); err != nil {
+	// samples find most F32 that BF16 can't hold, and local files of which DF11 can hold nothing, as in
+	// Plan. Of a Hub's file they would be fetched twice.
+	isFile := src.model.Local && !src.model.Decoded && src.model.From == nil
+	if isFile || spans.NExactF32(src.plan) > 0 {
+		size, err := budget.Sample(ctx, src.source, src.plan, budget.DefaultSampleBytes(src.model))
+		if err != nil {
 			return src.inexact(ctx, err)
+		}
+		if err := size.CheckGain(src.plan); err != nil {
+			return err
 		}
 	}
 	// of a local source all bytes are compared: a conversion that fails leaves a folder behind

@@ -68,6 +68,9 @@ func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast,
 	if err != nil {
 		return nil, fmt.Errorf("estimate %s: %w", src.model.ID, src.inexact(ctx, err))
 	}
+	if err := size.CheckGain(src.plan); err != nil {
+		return nil, err
+	}
 	needs, err := budget.FindNeeds(src.model, src.plan, size,
 		budget.Budget{Memory: s.shares, Disk: opt.Disk, Part: opt.part()})
 	if err != nil && !wraps[*budget.DiskError](err) { // the forecast shows how much is missing

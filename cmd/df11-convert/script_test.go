@@ -215,7 +215,18 @@ func sources(kind string) map[string][]byte {
 		"prefixed": {"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")},
 		"several":  {"all-in-one.safetensors": severalModels()},
 		"experts":  expertFiles(2),
+		"noise":    noiseFiles(),
 	}[kind]
+}
+
+// noiseFiles are those of a model whose weights all have the exponent 255, which DF11 reserves.
+func noiseFiles() map[string][]byte {
+	files := llamaFiles("BF16", 0, "")
+	weights := files["model.safetensors"]
+	for i := 8 + binary.LittleEndian.Uint64(weights); i < uint64(len(weights)); i++ {
+		weights[i] = 0xff
+	}
+	return files
 }
 
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -91,6 +92,18 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	}
 	e.fillGaps(p)
 	return e, e.layOut(p)
+}
+
+// CheckGain refuses a model if the estimate shows that DF11 can hold none of its modules.
+func (e *Estimate) CheckGain(p *plan.Plan) error {
+	units := make([]metadata.Unit, len(p.Units))
+	for i, u := range p.Units {
+		units[i] = metadata.Unit{Path: u.Path, Status: metadata.DF11, Reason: e.Units[i].BF16}
+		if e.Units[i].BF16 != "" {
+			units[i].Status = metadata.BF16
+		}
+	}
+	return metadata.CheckGain(units)
 }
 
 // fillGaps estimates a unit that wasn't sampled like the sampled unit before it in its group, or else

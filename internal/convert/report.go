@@ -3,10 +3,7 @@ package convert
 import (
 	"cmp"
 
-	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -225,21 +222,5 @@ func (r *Report) add(u metadata.Unit) {
 	r.Sizes.Bits += u.CodedBits
 	if u.TieBroken {
 		r.Made.TiesBroken = append(r.Made.TiesBroken, u.Path)
-	}
-}
-
-// checkGain refuses a model if DF11 can hold none of its modules: the result would be as large as
-// the source.
-func (r *Report) checkGain() error {
-	var names []string
-	for _, u := range r.Made.UnitsBF16 {
-		names = append(names, u.Path+" ("+u.Reason+")")
-	}
-	if r.Sizes.Units > 0 || names == nil {
-		return nil
-	}
-	return &plan.RefusedError{
-		Detail: "DF11 can hold no module: " + human.List(names),
-		Hint:   hint.NoGain,
 	}
 }

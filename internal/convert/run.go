@@ -8,7 +8,10 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
@@ -78,6 +81,9 @@ func (r *Run) Convert(ctx context.Context) (report *Report, err error) {
 		}
 		return err
 	})
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && refused.Hint == hint.NoGain {
+		return nil, errors.Join(err, r.discard())
+	}
 	if err = errors.Join(err, r.close(err == nil)); err != nil {
 		return nil, err
 	}
@@ -88,6 +94,16 @@ func (r *Run) Convert(ctx context.Context) (report *Report, err error) {
 
 // Close closes the targets after a run that doesn't convert. Else it does nothing.
 func (r *Run) Close() error { return r.close(false) }
+
+// discard closes the folder without anything that this run and earlier ones made there, because no run
+// can go on with it.
+func (r *Run) discard() error {
+	s := r.open
+	if r.open = nil; s == nil {
+		return nil
+	}
+	return errors.Join(s.ledger.Close(), s.folder.Discard())
+}
 
 // close closes the targets if they're open. With done, only the result stays.
 func (r *Run) close(done bool) error {
@@ -130,7 +146,14 @@ func (s *state) convert(ctx context.Context) error {
 	if err := forward.Make(ctx, job); err != nil {
 		return err
 	}
-	return s.report().checkGain()
+	if !s.Part.Whole() { // other parts may hold what DF11 can
+		return nil
+	}
+	var units []metadata.Unit
+	for _, o := range s.ledger.Outputs() {
+		units = append(units, o.Units...)
+	}
+	return metadata.CheckGain(units)
 }
 
 // freeBuffers releases the read buffers of the Hub clients, so that the next stage can use the

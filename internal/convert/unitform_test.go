@@ -3,6 +3,7 @@ package convert_test
 import (
 	"encoding/binary"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func formModel() *hubtest.Model {
 }
 
 // TestNothingToGain checks that a model without any module for DF11 is refused, because the result
-// would be as large as the source.
+// would be as large as the source, and that nothing of it stays.
 func TestNothingToGain(t *testing.T) {
 	source := writeModel(t, formModel())
 	name := filepath.Join(source, "model.safetensors")
@@ -28,8 +29,12 @@ func TestNothingToGain(t *testing.T) {
 		file[i] = 0xff // exponent 255, which DF11 reserves
 	}
 	shared.Write(t, name, file)
-	_, err := convertLocal(t, source, t.TempDir(), plan.Options{}, nil)
-	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint != hint.NoGain || !strings.Contains(r.Detail, "lm_head") {
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := convertLocal(t, source, out, plan.Options{}, nil)
+	if left, statErr := os.Stat(out); statErr == nil {
+		t.Errorf("left behind: %v", left)
+	}
+	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint != hint.NoGain || !strings.Contains(r.Detail, "each module has weights of 2^113 or more, Inf or NaN: lm_head") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -71,25 +71,6 @@ func (in CardInput) Headline() string {
 	return in.baseAt("/tree/"+in.Commit) + " at revision " + code(in.Revision) + ", not main,"
 }
 
-// reasons are the texts for why DF11 can't hold a unit (docs/format.md §6, §9).
-var reasons = map[string]string{
-	"exponent_range": "has weights of 2^113 or more, Inf or NaN",
-	"too_many_luts":  "needs more lookup tables than the decoder has room for",
-	"shared_memory":  "packs more weights into a block than the decoder has memory for",
-	"official_crash": "has too few different exponents for the format",
-	"too_large":      "has more than 2^31-1 weights",
-	"empty":          "has no weights",
-}
-
-// ReasonText returns why a unit stays in BF16, in words. For an unknown reason it returns the
-// reason, escaped for Markdown.
-func ReasonText(reason string) string {
-	if words, ok := reasons[reason]; ok {
-		return words
-	}
-	return plainText(reason)
-}
-
 // Coded returns the totals of the units stored as DF11.
 func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	for _, u := range in.Manifest.Units {

@@ -419,6 +419,21 @@ func (f *Folder) Close(done bool) error {
 	return errors.Join(err, f.disk.Leave())
 }
 
+// Discard releases the lock after it has deleted everything that this run and earlier ones of the same
+// plan made, the outputs too.
+func (f *Folder) Discard() (err error) {
+	for _, o := range f.ledger.Outputs() {
+		if !f.Stays || !o.Here {
+			continue
+		}
+		err = errors.Join(err, f.Remove(o.Path))
+		for dir := path.Dir(o.Path); dir != "."; dir = path.Dir(dir) {
+			_ = f.disk.Root.Remove(dir) // not if something else is in it
+		}
+	}
+	return errors.Join(err, f.Close(true))
+}
+
 // removeMade removes the files that were to be uploaded, and the folders that they were in.
 func (f *Folder) removeMade() (err error) {
 	for _, name := range slices.Collect(maps.Keys(f.disk.Known)) {
