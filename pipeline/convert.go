@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -122,6 +123,11 @@ func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
 	}
 	for _, w := range slices.Concat(src.plan.Warnings, src.model.Discloses(src.plan)) {
 		s.Log.Warn(w)
+	}
+	if dir := opt.result(src.model.Name); dir != "" && src.model.Local && src.model.Listing.WeightFile == "" {
+		if inside, err := disk.IsWithin(dir, src.model.Folder); err == nil && inside {
+			s.say("the result goes into %s, inside the folder of the source; -o FOLDER puts it elsewhere", dir)
+		}
 	}
 	if src.model.Local {
 		for _, text := range carrying(src.plan.Carried, opt.Push) {
@@ -241,7 +247,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		}
 		job.Push, repo = push, push.Repo
 	} else if job.OutDir == "" {
-		job.OutDir = ResultName(src.model.Name)
+		job.OutDir = o.result(src.model.Name)
 		if err := notLink(job.OutDir); err != nil {
 			return job, err
 		}
@@ -256,6 +262,14 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
 	return job, err
+}
+
+// result returns the folder that gets the result of a model, or "" if none does.
+func (o *Options) result(model string) string {
+	if o.Push || o.Folder != "" {
+		return o.Folder
+	}
+	return ResultName(model)
 }
 
 // notLink refuses to write to a folder that the caller didn't name if a link or a file is in its

@@ -57,6 +57,9 @@ func hintSource(err error, name string) error {
 	case !errors.Is(err, model.ErrNoDF11Config):
 		return err
 	}
+	if inside, ok := errors.AsType[*model.InsideError](err); ok && model.Exists(name) {
+		return hint.On(err, hint.InsideDF11.With("folder", human.ShellWord(filepath.Join(name, inside.Dir))))
+	}
 	return hint.On(err, hint.NotDF11.With("model", human.ShellWord(name)))
 }
 

@@ -142,6 +142,8 @@ var mishaps = []mishap{
 		h.hub.Inject(hubtest.Fault{Method: "POST", Path: "/api/validate-yaml", Times: 1, Action: hubtest.Error(400, "", "Invalid metadata in README.md.\n- x")})
 	}, step: "correct the value that it names", follow: func(*helped) {}},
 	{cause: hint.NotDF11, kind: pipeline.ErrNotDF11, args: "verify DIR/m", before: func(h *helped) { h.model("m") }, step: "", then: "plan DIR/m"},
+	{cause: hint.InsideDF11, kind: pipeline.ErrNotDF11, args: "verify DIR/m", before: func(h *helped) { h.model("m"); h.converted("m/in") },
+		step: "/m/in", then: "verify DIR/m/in"},
 	{cause: hint.NearPath, kind: pipeline.ErrUsage, args: "plan DIR/my-model/config.json", before: func(h *helped) { h.model("my-modle") },
 		step: "my-modle/config.json, which", then: "plan DIR/my-modle"},
 	{cause: hint.NearPath, kind: pipeline.ErrNotFound, args: "plan out/ckp", before: func(h *helped) { h.model("m"); world.Must(h.T, os.CopyFS("out/ckpt", os.DirFS(h.dir+"/m"))) },

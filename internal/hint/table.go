@@ -245,6 +245,7 @@ var (
 var (
 	NotDF11 = row("NotDF11", "give a DF11 model; to see what this model would become: df11-convert "+
 		"plan {model}")
+	InsideDF11   = row("InsideDF11", "name that folder: {folder}")
 	OldDF11      = row("OldDF11", "convert its original again: df11-convert ORG/NAME")
 	NoOriginal   = row("NoOriginal", againstOriginal)
 	FolderHasOne = row("FolderHasOne", "verify its folder, which has a manifest: df11-convert verify "+

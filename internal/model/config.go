@@ -66,10 +66,14 @@ func (d *DF11) readConfig(ctx context.Context) error {
 const maxConfigs = 100
 
 // aloneIn refuses a repo with the DF11 model in a folder and another model at the root. A loader
-// that opens the repo takes the one at the root.
+// that opens the repo takes the one at the root. If the folder has a manifest of its own, it's a result
+// that someone made inside its source.
 func (d *DF11) aloneIn(dir string) error {
 	for _, ref := range d.list {
 		if !strings.Contains(ref.Path, "/") && reader.IsLoaded(ref.Path) {
+			if _, whole := d.File(path.Join(dir, names.Manifest)); whole {
+				return &InsideError{Model: ref.Path, Dir: dir}
+			}
 			return Invalidf(ref.Path, "another model next to the DF11 model, which is in %s", dir)
 		}
 	}
@@ -91,6 +95,19 @@ func (f *files) configs() (configs []plan.File) {
 
 // ErrNoDF11Config means that something isn't a DF11 model, such as an original.
 var ErrNoDF11Config = errors.New("it has no dfloat11_config, so it isn't a finished DF11 model")
+
+// An InsideError says that something isn't a DF11 model, but that a folder in it is one.
+type InsideError struct {
+	Model string // the file of the other model
+	Dir   string
+}
+
+func (e *InsideError) Error() string {
+	return fmt.Sprintf("its model is %s, which isn't DF11; its folder %s is a DF11 model of its own", e.Model, e.Dir)
+}
+
+// Is makes it an ErrNoDF11Config.
+func (e *InsideError) Is(target error) bool { return target == ErrNoDF11Config }
 
 // ErrFirstFormat means that a model is of the first DF11 format.
 // It is an ErrNoDF11Config, too.
