@@ -119,6 +119,10 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 			return nil, hint.On(usagef("%s: %s in its entry: you need --push for that", m.spec(), member),
 				hint.NoPush.With("member", member))
 		}
+		if f.target.private && m.Private != nil && !*m.Private {
+			return nil, hint.On(usagef("%s: private: false in its entry contradicts --private", m.spec()),
+				hint.Contradicts)
+		}
 		flags := m.flags(*f)
 		o, err := flags.options(u)
 		if err == nil {

@@ -69,6 +69,30 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	}
 }
 
+// TestNoEntryOpensWhatAFlagCloses checks, for every flag about who may see a target and every value of
+// an entry, that a list runs only if the target is as closed as the stricter one says, or refuses it
+// before it asks the Hub anything.
+func TestNoEntryOpensWhatAFlagCloses(t *testing.T) {
+	for _, flags := range []targetFlags{{}, {private: true}, {public: true}} {
+		for _, text := range []string{"", ", private: true", ", private: false"} {
+			f := convertFlags{target: flags}
+			f.target.push = true
+			list := filepath.Join(t.TempDir(), "list.yaml")
+			world.Write(t, list, "models: [{source: org/m, repo-id: me/m"+text+"}]")
+			models, err := f.models(t.Context(), newUI(os.Stdout, os.Stderr), list)
+			contradict := flags.private && text == ", private: false"
+			if (err != nil) != contradict || contradict && (kindOf(err).code != exitUsage || !strings.Contains(err.Error(), "org/m")) {
+				t.Errorf("%+v, %q: %v", flags, text, err)
+			}
+			for _, m := range models {
+				if got := m.flags(f); flags.private && !got.target.private || flags.private && got.target.public {
+					t.Errorf("%+v, %q: the target isn't private", flags, text)
+				}
+			}
+		}
+	}
+}
+
 func checkTarget(f convertFlags) error {
 	o, err := f.options(newUI(os.Stdout, os.Stderr))
 	if err == nil {

@@ -65,7 +65,8 @@ func (m listedModel) spec() string {
 	return m.Source + "@" + m.Revision
 }
 
-// flags returns f with the entry's values, which win even over flags that exclude them.
+// flags returns f with the entry's values, which win even over flags that exclude them. Whoever calls
+// it has refused an entry that would open a target in spite of --private.
 func (m listedModel) flags(f convertFlags) convertFlags {
 	f.listed, f.recipe.Component, f.recipe.File = true, m.Component, m.File
 	f.target.repoID, f.target.license = m.RepoID, m.License

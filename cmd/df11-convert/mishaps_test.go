@@ -657,6 +657,9 @@ var mishaps = []mishap{
 	{cause: hint.EndpointUser, args: "plan org/model", before: func(h *helped) {
 		h.Setenv("HF_ENDPOINT", strings.Replace(h.hub.URL, "://", "://user:secret@", 1))
 	}, step: "take the user, the password", follow: func(h *helped) { h.Setenv("HF_ENDPOINT", h.hub.URL) }},
+	{cause: hint.Contradicts, args: "batch DIR/list.yaml --push --private", before: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, repo-id: tester/open, private: false}]")
+	}, step: "leave --private out", then: "batch DIR/list.yaml --push"},
 	{cause: hint.SameTarget, args: "status DIR/list.yaml", before: func(h *helped) {
 		h.write("list.yaml", "models: [org/name, {source: org/other, repo-id: org/name-DF11}, {source: org/name, repo-id: org/name-DF11}]")
 	},

@@ -403,10 +403,12 @@ var (
 	ListNoPipeline  = row("ListNoPipeline", "remove component from the list's entry")
 	ListNoComponent = row("ListNoComponent", "name the folder of the denoiser as component in the "+
 		"list's entry; these hold weights: {folders}")
-	NoPush     = row("NoPush", "add --push, or remove {member} from the list's entry")
-	Twice      = row("Twice", "delete one of the two entries")
-	SameTarget = row("SameTarget", "give each its own target with repo-id in the list")
-	Unexpected = row("Unexpected", "remove expect: not_convertible from its entry")
+	NoPush = row("NoPush", "add --push, or remove {member} from the list's entry")
+	Twice  = row("Twice", "delete one of the two entries")
+	// neither is a default: the flag may be meant for all, and the entry as an exception
+	Contradicts = row("Contradicts", "leave --private out, or delete private: false in the list")
+	SameTarget  = row("SameTarget", "give each its own target with repo-id in the list")
+	Unexpected  = row("Unexpected", "remove expect: not_convertible from its entry")
 )
 
 // useFolder is the hint for the names that other tools give to --output.
