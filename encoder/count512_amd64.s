@@ -71,7 +71,7 @@ TEXT ·countPlanes(SB), NOSPLIT, $0-24
 	MOVQ         nBatches+16(FP), CX
 	VMOVDQU64    planeCounts_numbers(R8), Z31
 	VPSLLW       $4, Z31, Z30 // numbers are below 16, so no bit reaches the next byte
-	VMOVDQU64    planeCounts_meant(R8), Z29
+	VMOVDQU64    planeCounts_chosen(R8), Z29
 	MOVL         $0xff00, AX
 	VPBROADCASTW AX, Z28
 	MOVL         $0xaaaaaaaa, AX

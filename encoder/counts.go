@@ -13,7 +13,7 @@ type pairCounts [2][1 << 16]uint32
 // tally counts exponents piece by piece. It's faster if a piece resembles the pieces before it.
 type tally struct {
 	pairs     pairCounts // zero between pieces
-	known     []byte     // exponents seen so far
+	seen      []byte     // exponents seen so far
 	now, last histogram  // of this piece and of the previous one
 	state     variantState
 }
@@ -31,15 +31,15 @@ func (t *tally) count(l *loops, bf16 []byte) *histogram {
 	return &t.now
 }
 
-// maxKnown is far more exponents than trained weights have. With so many, looking at the pairs of
-// known ones saves no time.
-const maxKnown = 64
+// maxSeen is far more exponents than trained weights have. With so many, looking at the pairs of
+// seen ones saves no time.
+const maxSeen = 64
 
 // countGo counts pairs and splits them up. After a unit with too many exponents it begins to learn
 // again, because units share tallies.
 func countGo(t *tally, bf16 []byte) {
-	if len(t.known) > maxKnown {
-		t.known = t.known[:0]
+	if len(t.seen) > maxSeen {
+		t.seen = t.seen[:0]
 	}
 	pairsGo(&t.pairs, bf16)
 	t.collect(uint64(len(bf16) / 4))
@@ -52,11 +52,11 @@ func (h *histogram) add(bf16 []byte) {
 	}
 }
 
-// collect moves nPairs pairs from the tables to the histogram. It starts with the pairs of known exponents,
+// collect moves nPairs pairs from the tables to the histogram. It starts with the pairs of seen exponents,
 // which are almost always all of them.
 func (t *tally) collect(nPairs uint64) {
-	for _, s1 := range t.known {
-		for _, s0 := range t.known {
+	for _, s1 := range t.seen {
+		for _, s0 := range t.seen {
 			nPairs -= t.take(int(s1)<<8 | int(s0))
 		}
 	}
@@ -67,8 +67,8 @@ func (t *tally) collect(nPairs uint64) {
 		t.take(i)
 	}
 	for s, n := range t.now {
-		if n > 0 && !slices.Contains(t.known, byte(s)) {
-			t.known = append(t.known, byte(s))
+		if n > 0 && !slices.Contains(t.seen, byte(s)) {
+			t.seen = append(t.seen, byte(s))
 		}
 	}
 }

@@ -10,7 +10,7 @@ const batchElems = 512
 // one.
 type planeCounts struct {
 	numbers [64]byte      // number of the symbol with these low bits; 0 if none is chosen
-	meant   [64]byte      // the chosen symbol with these low bits, or a symbol with other low bits
+	chosen  [64]byte      // the chosen symbol with these low bits, or a symbol with other low bits
 	ones    [16][8]uint64 // by a set of bits: how many numbers have them all; [0] is unused
 	others  [256]uint32   // symbols that aren't chosen
 
@@ -52,8 +52,8 @@ func (w *planeCounts) serves(h *histogram) bool {
 func (w *planeCounts) choose(h *histogram) bool {
 	left := *h
 	w.nSymbols, w.numbers = 0, [64]byte{}
-	for i := range w.meant {
-		w.meant[i] = byte(i ^ 1)
+	for i := range w.chosen {
+		w.chosen[i] = byte(i ^ 1)
 	}
 	for number := range w.symbols {
 		most := 0
@@ -67,7 +67,7 @@ func (w *planeCounts) choose(h *histogram) bool {
 		}
 		low := most % 64
 		w.symbols[number], w.nSymbols = byte(most), number+1
-		w.numbers[low], w.meant[low] = byte(number), byte(most)
+		w.numbers[low], w.chosen[low] = byte(number), byte(most)
 		for s := low; s < 256; s += 64 {
 			left[s] = 0
 		}

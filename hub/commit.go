@@ -58,15 +58,15 @@ func (o Op) row() ndjsonRow {
 
 // Holds reports whether a tree is as the Op would make it.
 func (o Op) Holds(tree map[string]FileInfo) bool {
-	entry, there := tree[o.Path]
+	entry, exists := tree[o.Path]
 	switch {
 	case o.small:
 		hash := entry.Hash()
-		return there && isETag(hash) && hash == hashLike(hash, o.content)
+		return exists && isETag(hash) && hash == hashLike(hash, o.content)
 	case o.gone:
-		return !there
+		return !exists
 	}
-	return there && entry.Path == o.Path && entry.Size == o.Size && entry.SHA256 == o.SHA256
+	return exists && entry.Path == o.Path && entry.Size == o.Size && entry.SHA256 == o.SHA256
 }
 
 // A CommitRequest is a commit to make.

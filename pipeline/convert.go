@@ -60,12 +60,12 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	if at, folder := s.settled(ctx, &opt, source); at != nil {
+	if at, folder := s.upToDate(ctx, &opt, source); at != nil {
 		if err := at.RemoveWork(folder, opt.part().String(), s.shares.Budget); err != nil {
 			s.Log.Warn("can't remove what an earlier run left on this machine", "err", err)
 		}
 		s.sayOtherWork(&opt, folder)
-		return reportOf(convert.SettledReport(at)), nil
+		return reportOf(convert.UpToDateReport(at)), nil
 	}
 	src, err := s.openWhole(ctx, &opt, source)
 	if err != nil {
@@ -282,11 +282,11 @@ func notLink(folder string) error {
 	return nil
 }
 
-// settled returns the target's state if it already holds everything that a run would publish, and
+// upToDate returns the target's state if it already holds everything that a run would publish, and
 // the work folder of such a run. It needs no plan. In doubt, and after an error, it returns nil,
 // because the run that follows finds out more.
-func (s *session) settled(ctx context.Context, o *Options,
-	source string) (at *publish.Settled, work string) {
+func (s *session) upToDate(ctx context.Context, o *Options,
+	source string) (at *publish.UpToDate, work string) {
 	recipe, err := o.Recipe.planOptions(s.shares.Tables)
 	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
 		!o.OnHub && model.Exists(source) {
@@ -304,7 +304,7 @@ func (s *session) settled(ctx context.Context, o *Options,
 	if err != nil {
 		return nil, ""
 	}
-	at = push.Settled(ctx, from, c, asked(recipe, o.License), s.shares.Budget)
+	at = push.UpToDate(ctx, from, c, asked(recipe, o.License), s.shares.Budget)
 	if at == nil {
 		return nil, ""
 	}

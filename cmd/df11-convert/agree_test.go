@@ -145,14 +145,14 @@ func (m *tieModel) holds() (all map[string]string, ok bool) {
 	for _, x := range m.tensors {
 		all[x.Name] = fmt.Sprint(x.DType, x.Shape, world.Sum(x.Data))
 	}
-	second, there := all[m.second+".weight"]
-	if !m.tied() || !there {
+	second, exists := all[m.second+".weight"]
+	if !m.tied() || !exists {
 		return all, true
 	}
 	delete(all, m.second+".weight")
-	first, there := all[m.stored+".weight"]
+	first, exists := all[m.stored+".weight"]
 	all[m.stored+".weight"] = second // the name that a loader looks for
-	return all, !there || first == second
+	return all, !exists || first == second
 }
 
 // tieChanges are ways in which another model may differ from a model, or only seem to.

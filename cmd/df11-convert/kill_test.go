@@ -236,9 +236,9 @@ func (v *victim) stopped(t *testing.T, k int, later time.Duration, sig syscall.S
 	t.Logf("%v at %v after request %d: %d files in the repo, finished %v", sig, later, k, len(v.target()), finished)
 }
 
-// TestWorkGoesOnceTheTargetIsSettled checks that a machine doesn't keep what a stopped run left there
+// TestWorkGoesOnceTheTargetIsUpToDate checks that a machine doesn't keep what a stopped run left there
 // once another machine has published the result: the next run, which has nothing to do, removes it.
-func TestWorkGoesOnceTheTargetIsSettled(t *testing.T) {
+func TestWorkGoesOnceTheTargetIsUpToDate(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, 6)
 	here := v.home

@@ -81,8 +81,8 @@ func (f *pageFlags) writeBadges(u *ui, found []publication, models []charts.Publ
 		written[name] = true
 	}
 	u.say("%s written to %s", human.Count(len(written), "badge"), f.badges)
-	there, err := fs.Glob(os.DirFS(f.badges), "*--*.svg")
-	others := slices.DeleteFunc(there, func(name string) bool { return written[name] })
+	badges, err := fs.Glob(os.DirFS(f.badges), "*--*.svg")
+	others := slices.DeleteFunc(badges, func(name string) bool { return written[name] })
 	if err == nil && len(others) > 0 {
 		u.say("left as they were: %s", human.List(others))
 	}

@@ -70,7 +70,7 @@ func (d *Folder) look(ctx context.Context, files []model.File) (others []string,
 		}
 		if !d.done[f.Path] {
 			others = append(others, f.Path)
-			d.disk.Known[f.Path] = disk.Version(info)
+			d.disk.Versions[f.Path] = disk.Version(info)
 		}
 	}
 	for dir := range dirs {
@@ -121,7 +121,7 @@ func (d *Folder) Finish() error {
 }
 
 // Close releases the lock. It leaves alone the state of an unfinished conversion in the folder.
-func (d *Folder) Close() error { return d.disk.Leave() }
+func (d *Folder) Close() error { return d.disk.Close() }
 
 // An OccupiedError says that a folder holds other weights, or files with names of the original's.
 type OccupiedError struct {

@@ -36,7 +36,7 @@ func takeOver(ctx context.Context, s *state) error {
 		for _, in := range s.found() {
 			for _, f := range in.Manifest.Outputs {
 				is := f.File() == o.File() && f.Digest == o.Digest ||
-					f.File() == o.There() && (o.From != "" || !in.Manifest.HasDigests())
+					f.File() == o.Stored() && (o.From != "" || !in.Manifest.HasDigests())
 				if is {
 					listed = append(listed, f)
 					runs[o.Path] = cmp.Or(f.Earlier, &metadata.Run{Version: in.Manifest.Tool.Version,
@@ -72,7 +72,7 @@ func (s *state) checkUndigested(ctx context.Context, outputs []*spans.Output,
 	stored := headers(d)
 	for _, o := range outputs {
 		done, _ := s.ledger.Output(o.Path)
-		if forward.CheckStored(o, stored[done.There().Path]) != nil {
+		if forward.CheckStored(o, stored[done.Stored().Path]) != nil {
 			delete(runs, o.Path)
 		}
 	}

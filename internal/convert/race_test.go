@@ -104,9 +104,9 @@ func (r *race) start(x *racer) {
 	}()
 }
 
-// settle waits until every started racer has ended or wants to commit. It returns the racers that
+// await waits until every started racer has ended or wants to commit. It returns the racers that
 // want to.
-func (r *race) settle() (ready []*racer) {
+func (r *race) await() (ready []*racer) {
 	for _, x := range r.racers {
 		if x.kill == nil {
 			continue
@@ -149,7 +149,7 @@ func (r *race) script(script string) {
 	}
 	act := pass
 	for _, step := range script {
-		r.settle()
+		r.await()
 		switch {
 		case step == '~':
 			act = hubtest.After(hubtest.Reset())
@@ -168,7 +168,7 @@ func (r *race) script(script string) {
 		}
 		act = pass
 	}
-	for ready := r.settle(); len(ready) > 0; ready = r.settle() {
+	for ready := r.await(); len(ready) > 0; ready = r.await() {
 		r.commit(ready[0], pass)
 	}
 }

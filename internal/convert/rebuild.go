@@ -86,7 +86,7 @@ func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 		if !done.Unproved() {
 			continue
 		}
-		if err := forward.CheckStored(o, stored[done.There().Path]); err != nil {
+		if err := forward.CheckStored(o, stored[done.Stored().Path]); err != nil {
 			return err
 		}
 		for i, u := range o.Units {

@@ -92,9 +92,9 @@ type Verified struct {
 	UpToDate bool
 }
 
-// SettledReport returns the report of a run that finds its target settled. Its sizes are the
+// UpToDateReport returns the report of a run that finds its target up to date. Its sizes are the
 // manifest's.
-func SettledReport(s *publish.Settled) *Report {
+func UpToDateReport(s *publish.UpToDate) *Report {
 	id, commit := s.Source.ID, s.Source.SHA
 	r := &Report{
 		Source: Source{id, commit, id, commit, 0},

@@ -220,14 +220,14 @@ func TestRules(t *testing.T) {
 		w.Push(targetRepo, "main", map[string][]byte{names.Manifest: b})
 		return w
 	}
-	check := func(t *testing.T, w *world, settled bool, want publish.State) {
+	check := func(t *testing.T, w *world, current bool, want publish.State) {
 		t.Helper()
 		c := w.client(t)
 		push := publish.Push{Hub: c, Repo: targetRepo}
 		from, err := c.Peek(t.Context(), sourceRepo, "")
 		shared.Must(t, err)
-		if s := push.Settled(t.Context(), from, c, "", 0); (s != nil) != settled {
-			t.Errorf("settled: %v", s)
+		if s := push.UpToDate(t.Context(), from, c, "", 0); (s != nil) != current {
+			t.Errorf("up to date: %v", s)
 		}
 		_, m, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
 		shared.Must(t, err)

@@ -34,10 +34,10 @@ type Folder struct {
 	// the folder inside for everything but the result: lock, journals, spools, and unfinished files
 	State *os.Root
 
-	// Known has the version of every file that may be replaced or removed, except for the state's
+	// Versions has the version of every file that may be replaced or removed, except for the state's
 	// files, which all belong to the run. Other files, and files that have changed, stay, and
 	// InTheWay returns the error.
-	Known    map[string]string
+	Versions map[string]string
 	InTheWay func(name string) error
 
 	// Unlocked says that the file system has no locks, so nothing keeps another run out.
@@ -96,12 +96,12 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm, made: made}
+	f := &Folder{Root: root, Versions: map[string]string{}, kind: kind, perm: perm, made: made}
 	if err = f.acquire(); err == nil {
 		err = f.mark()
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Leave())
+		return nil, errors.Join(err, f.Close())
 	}
 	removeTemporary(f.State)
 	return f, nil
@@ -339,7 +339,7 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	info, err := file.Stat()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil && f.Known[name] != Version(info) {
+	if err == nil && f.Versions[name] != Version(info) {
 		err = f.InTheWay(name)
 	}
 	if err != nil {
@@ -375,7 +375,7 @@ func (f *Folder) Remove(name string) error {
 func (f *Folder) Rename(from, to string) error {
 	return f.replace(to, func() error {
 		info, err := f.Lstat(from)
-		if err == nil && f.Known[from] != Version(info) {
+		if err == nil && f.Versions[from] != Version(info) {
 			return f.InTheWay(from)
 		}
 		if err == nil {
@@ -384,7 +384,7 @@ func (f *Folder) Rename(from, to string) error {
 		if err != nil {
 			return wrap("rename", f.path(from), err)
 		}
-		f.Known[from] = ""
+		f.Versions[from] = ""
 		return nil
 	})
 }
@@ -399,15 +399,15 @@ func (f *Folder) replace(name string, do func() error) error {
 		return err
 	}
 	if err == nil && !strings.HasPrefix(name, names.StateDir+"/") &&
-		f.Known[name] != Version(info) {
+		f.Versions[name] != Version(info) {
 		return f.InTheWay(name)
 	}
 	if err = do(); err != nil {
 		return err
 	}
-	f.Known[name] = ""
+	f.Versions[name] = ""
 	if info, err = f.Lstat(name); err == nil {
-		f.Known[name] = Version(info)
+		f.Versions[name] = Version(info)
 	}
 	return nil
 }
@@ -421,9 +421,9 @@ func (f *Folder) Release() error {
 	return errors.Join(err, f.State.Close(), f.Root.Close())
 }
 
-// Leave releases the lock, and removes the state folder if it's empty. Then it removes the
+// Close releases the lock, and removes the state folder if it's empty. Then it removes the
 // folder if a run has made it and nothing is in it.
-func (f *Folder) Leave() (err error) {
+func (f *Folder) Close() (err error) {
 	if f.State != nil && f.made {
 		f.unmark()
 	}

@@ -110,7 +110,7 @@ func TestUnsafeFolders(t *testing.T) {
 			f, err := disk.OpenFolder(disk.Output, dir, 0o666)
 			if c.safe {
 				must(t, err)
-				must(t, f.Leave())
+				must(t, f.Close())
 				if _, err := os.Lstat(filepath.Join(dir, ".df11-convert")); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("the state is left: %v", err)
 				}
@@ -120,7 +120,7 @@ func TestUnsafeFolders(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if err == nil {
-				must(t, f.Leave())
+				must(t, f.Close())
 			}
 			if after := content(t, dir); after != before {
 				t.Errorf("the folder was changed from\n%sto\n%s", before, after)
@@ -166,7 +166,7 @@ func TestFoldersAbove(t *testing.T) {
 				t.Errorf("%s below %v: %v", dir, c, err)
 			}
 			if err == nil {
-				must(t, f.Leave())
+				must(t, f.Close())
 			}
 		}
 	}
@@ -209,17 +209,17 @@ func TestNothingLeadsOut(t *testing.T) {
 	}
 	link, err := f.Lstat("file")
 	must(t, err)
-	f.Known["file"] = disk.Version(link)
+	f.Versions["file"] = disk.Version(link)
 	must(t, put(f, "file", "ours"))
 	if b, err := os.ReadFile(filepath.Join(outside, "precious")); string(b) != "precious" {
 		t.Errorf("outside is %q, %v", b, err)
 	}
-	must(t, f.Leave())
+	must(t, f.Close())
 }
 
-// TestLeaveKeepsAFolderThatWasThere checks that a folder which the user made stays, although it's empty
+// TestCloseKeepsAFolderThatExisted checks that a folder which the user made stays, although it's empty
 // in the end, and that one which a run has made goes, also if another run ends its work.
-func TestLeaveKeepsAFolderThatWasThere(t *testing.T) {
+func TestCloseKeepsAFolderThatExisted(t *testing.T) {
 	for i := range 8 {
 		own, killed, kind := i&1 > 0, i&2 > 0, disk.Work
 		if i&4 > 0 {
@@ -236,7 +236,7 @@ func TestLeaveKeepsAFolderThatWasThere(t *testing.T) {
 			f, err = disk.OpenFolder(kind, dir, 0o600)
 			must(t, err)
 		}
-		must(t, f.Leave())
+		must(t, f.Close())
 		if _, err := os.Lstat(dir); (err == nil) != own {
 			t.Errorf("%s, the user's: %v, killed before: %v; after the run: %v", kind, own, killed, err)
 		}

@@ -34,7 +34,7 @@ func TestNoLocks(t *testing.T) {
 			err = file.WriteAll([]byte("a"))
 		}
 		if err == nil {
-			err = f.Leave()
+			err = f.Close()
 		}
 		if b, readErr := os.ReadFile(filepath.Join(dir, "a")); err != nil || readErr != nil || string(b) != "a" {
 			t.Errorf("%v: %v, %v, %q", refused, err, readErr, b)

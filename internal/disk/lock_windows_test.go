@@ -25,5 +25,5 @@ func TestFileInUseIsLocked(t *testing.T) {
 	must(t, syscall.CloseHandle(h))
 	f, err := disk.OpenFolder(disk.Output, dir, 0o666)
 	must(t, err)
-	must(t, f.Leave())
+	must(t, f.Close())
 }

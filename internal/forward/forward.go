@@ -50,7 +50,7 @@ func Make(ctx context.Context, job *Job) error {
 		return err
 	}
 	m := &maker{Job: job, fetcher: job.fetcher(shares.Shares)}
-	defer func() { _ = m.fetcher.Leave() }() // kept spools stay for the next run
+	defer func() { _ = m.fetcher.Close() }() // kept spools stay for the next run
 	m.comparer = &compare.Comparer{Means: job.Means, Strict: true}
 	// Leave one core for hashing the file, which is sequential and takes as long.
 	m.comparer.Workers = max(1, job.Workers-1)

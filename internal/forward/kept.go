@@ -69,7 +69,7 @@ func (m *maker) reopen(ctx context.Context, t *fetch.Task) error {
 		return err
 	}
 	if err := t.Resume(ctx, s, m.Ledger.Tensors(t.Path)); err != nil {
-		return errors.Join(err, s.Leave())
+		return errors.Join(err, s.Close())
 	}
 	m.Progress.Fetched.Add(t.Arrived())
 	m.Log.Info("reusing a kept spool", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)

@@ -56,7 +56,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 		if got := m.fetcher.Tasks[1].Arrived() == size; got != x.kept || len(l.Tensors("begun")) > 0 != x.kept {
 			t.Errorf("%+v: the spool is taken up: %v", x, got)
 		}
-		must(t, m.fetcher.Leave())
+		must(t, m.fetcher.Close())
 		left, err := filepath.Glob(filepath.Join(dir.Name(), "spool-*"))
 		if must(t, err); len(left) > 1 || len(left) == 1 != x.kept {
 			t.Errorf("%+v: left are %v", x, left)

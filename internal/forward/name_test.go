@@ -118,7 +118,7 @@ func TestSpoolStaysUntilItsOutputIsNamed(t *testing.T) {
 		d.sum = func() (string, error) { return "sum", nil }
 		m := &maker{Job: &Job{Ledger: l, Log: slog.New(slog.DiscardHandler), Means: Means{Progress: new(progress.Counters)}}}
 		_, err = m.name(t.Context(), compared{d})
-		must(t, errors.Join(d.task.Spool.Leave(), l.Close()))
+		must(t, errors.Join(d.task.Spool.Close(), l.Close()))
 		next := ledger.New("digest", false)
 		next.Read(ledger.ReadJournal(world.Read(t, filepath.Join(dir.Name(), "journal"))))
 		next.Keep(func(ledger.Output) bool { return false }) // as if the folder didn't have it

@@ -51,7 +51,7 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 		Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(c.Outputs),
 		Ledger: ledger.New("", false), Room: room, Uncounted: true, Progress: c.Progress,
 	}
-	defer func() { _ = fetcher.Leave() }()
+	defer func() { _ = fetcher.Close() }()
 	comparer := &compare.Comparer{Means: c.Means}
 	if c.Stored.Remote() {
 		comparer.NearDir = dir

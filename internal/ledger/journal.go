@@ -114,7 +114,7 @@ func ReadJournal(b []byte) Claim {
 func (c Claim) checked() Claim {
 	paths := slices.AppendSeq(slices.Collect(maps.Keys(c.Outputs)), maps.Keys(c.tensors))
 	for _, o := range c.Outputs {
-		paths = append(paths, o.There().Path)
+		paths = append(paths, o.Stored().Path)
 	}
 	for _, f := range c.Others {
 		paths = append(paths, f.Path)

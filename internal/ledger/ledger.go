@@ -48,8 +48,8 @@ func (o Output) File() names.File {
 	return names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
 }
 
-// There returns what identifies the file where it is now.
-func (o Output) There() names.File {
+// Stored returns what identifies the file where it is stored now.
+func (o Output) Stored() names.File {
 	f := o.File()
 	f.Path = cmp.Or(o.From, f.Path)
 	return f

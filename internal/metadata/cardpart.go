@@ -208,25 +208,25 @@ func renewMembers(edited, ours []byte, written record, always []string) []byte {
 	}
 	for _, name := range names {
 		at, nowAt := memberAt(members, name), memberAt(now, name)
-		there, wanted, sumThere := at < len(members.Content), nowAt < len(now.Content), ""
-		if there {
-			sumThere = valueSum(members.Content[at+1])
+		exists, wanted, sum := at < len(members.Content), nowAt < len(now.Content), ""
+		if exists {
+			sum = valueSum(members.Content[at+1])
 		}
-		isOurs := sumThere == written[name] && there == (sumThere != "") // also if no one wrote it
+		isOurs := sum == written[name] && exists == (sum != "") // also if no one wrote it
 		switch {
 		case !isOurs && !slices.Contains(always, name):
-		case there && !wanted:
+		case exists && !wanted:
 			key, was := members.Content[at], members.Content[at+1]
 			members.Content = slices.Delete(members.Content, at, at+2)
 			keepAnchors(members, key)
 			keepAnchors(members, was)
-		case there && sumThere != valueSum(now.Content[nowAt+1]):
+		case exists && sum != valueSum(now.Content[nowAt+1]):
 			value, was := *now.Content[nowAt+1], members.Content[at+1]
 			value.HeadComment, value.LineComment, value.FootComment = was.HeadComment,
 				was.LineComment, was.FootComment
 			members.Content[at+1] = &value
 			keepAnchors(members, was)
-		case !there && wanted:
+		case !exists && wanted:
 			members.Content = append(members.Content, now.Content[nowAt:nowAt+2]...)
 		}
 	}

@@ -52,7 +52,7 @@ func conform(ctx context.Context, r *reading, m *recognition, inv *inventory,
 func (c *checkpoint) share(drop, keep string, given catalog.PatternDict, notes *Notes) error {
 	compresses := func(tensor string) bool { return given.Matches(catalog.Parent(tensor)) }
 	copied, isTwice := c.inv.get(drop)
-	original, isThere := c.inv.get(keep)
+	original, exists := c.inv.get(keep)
 	tensors := slices.Clone(c.inv.tensors)
 	switch {
 	case isTwice && compresses(drop):
@@ -62,7 +62,7 @@ func (c *checkpoint) share(drop, keep string, given catalog.PatternDict, notes *
 			"the pattern dict compresses %s but not %s, which is tied to it", keep, drop)
 	case !isTwice:
 		return nil
-	case !isThere:
+	case !exists:
 		tensors[c.inv.byName[drop]].Name = keep
 		notes.differ("%s is stored as %s, the name that a model with tied embeddings loads",
 			drop, keep)
@@ -140,6 +140,6 @@ func isTied(r *reading, e *catalog.Entry, inv *inventory, pair [2]string) bool {
 		// transformers 5 looks at the top level
 		return *tied || !isStored && catalog.Decode[bool](r.cfg.Raw["tie_word_embeddings"])
 	}
-	_, isThere := inv.get(pair[1])
-	return !isStored && isThere && r.cfg.HasHead()
+	_, exists := inv.get(pair[1])
+	return !isStored && exists && r.cfg.HasHead()
 }

@@ -130,7 +130,7 @@ func (c commit) open(ctx context.Context, outputs []ledger.Output, pieces int64)
 	error) {
 	var refs []hub.FileRef
 	for _, o := range outputs {
-		refs = append(refs, c.files[o.There().Path].Ref(c.push.Repo, c.id))
+		refs = append(refs, c.files[o.Stored().Path].Ref(c.push.Repo, c.id))
 	}
 	none := func(string) (*os.File, error) { return nil, os.ErrNotExist }
 	return model.OpenOutputs(ctx, refs, none, c.push.Hub, pieces)

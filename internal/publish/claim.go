@@ -25,8 +25,8 @@ const (
 // source, layout, component, and dict. An update, made from another commit of the same source,
 // counts as the same result. A manifest lists the SHA-256 of the source's weights. A journal
 // doesn't, so the run rebuilds the source files before the result counts
-// (internal/convert/rebuild.go). The argument there holds the files next to the claim.
-func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there contents) (author, error) {
+// (internal/convert/rebuild.go). The argument files holds the files next to the claim.
+func (c *Conversion) author(ctx context.Context, claim ledger.Claim, files contents) (author, error) {
 	if claim.Plan == "" {
 		return unknown, nil
 	}
@@ -47,7 +47,7 @@ func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there conte
 	if update, err := c.isUpdate(ctx, claim); err != nil || update {
 		return former, err
 	}
-	if made, err := c.made(ctx, claim, there); err != nil || made {
+	if made, err := c.made(ctx, claim, files); err != nil || made {
 		return equal, err
 	}
 	return stranger, nil
@@ -57,7 +57,7 @@ func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there conte
 // the weights of a local source, by any plan. No commit pins these weights. So the digests of the
 // outputs decide: like a plan's digest, each covers a sample of every weight file. Early programs
 // wrote no digests; then the outputs themselves are compared, bit for bit.
-func (c *Conversion) made(ctx context.Context, claim ledger.Claim, there contents) (bool, error) {
+func (c *Conversion) made(ctx context.Context, claim ledger.Claim, files contents) (bool, error) {
 	if !c.From.Local || claim.Weights != nil {
 		return false, nil
 	}
@@ -72,7 +72,7 @@ func (c *Conversion) made(ctx context.Context, claim ledger.Claim, there content
 		if now := c.Digests[path]; now == "" || o.Digest != now {
 			return false, nil
 		}
-		if version, err := there.version(o.There().Path); err != nil {
+		if version, err := files.version(o.Stored().Path); err != nil {
 			return false, err
 		} else if version != "" {
 			listed = append(listed, o)
@@ -81,7 +81,7 @@ func (c *Conversion) made(ctx context.Context, claim ledger.Claim, there content
 	if !claim.Early {
 		return true, nil
 	}
-	return c.From.Source.Made(ctx, listed, there.open)
+	return c.From.Source.Made(ctx, listed, files.open)
 }
 
 // isFormer reports whether a path is the former name of an output that a claim lists under its

@@ -102,5 +102,5 @@ func (c *Conversion) Removes(in *Inspection) (gone []string) {
 // bytes.
 func (c *Conversion) held(claim ledger.Claim, in *Inspection) []ledger.Output {
 	return slices.DeleteFunc(claim.Done(c.Digest, c.Digests),
-		func(o ledger.Output) bool { return !in.Holds(o.There()) })
+		func(o ledger.Output) bool { return !in.Holds(o.Stored()) })
 }

@@ -96,7 +96,7 @@ type Remote interface {
 // Stored opens finished outputs that are in the folder.
 func (f *Folder) Stored(ctx context.Context, outputs []ledger.Output) (*model.DF11, error) {
 	return stored(ctx, f, outputs, 0, nil, func(o ledger.Output) hub.FileRef {
-		return hub.FileRef{Path: o.There().Path, Size: o.Size, SHA256: o.SHA256}
+		return hub.FileRef{Path: o.Stored().Path, Size: o.Size, SHA256: o.SHA256}
 	})
 }
 
@@ -114,7 +114,7 @@ func stored(ctx context.Context, f *Folder, outputs []ledger.Output, pieces int6
 		if !done[name].Here {
 			return nil, os.ErrNotExist
 		}
-		return f.Open(done[name].There().Path)
+		return f.Open(done[name].Stored().Path)
 	}
 	return model.OpenOutputs(ctx, refs, here, c, pieces)
 }

@@ -56,7 +56,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 	}
 	f.run, f.at.force = run, run.Force
 	if err = f.inspect(ctx); err != nil {
-		return nil, errors.Join(err, f.disk.Leave())
+		return nil, errors.Join(err, f.disk.Close())
 	}
 	f.ledger = f.earlier()
 	return f, nil
@@ -92,7 +92,7 @@ func (f *Folder) inspect(ctx context.Context) error {
 		return err
 	}
 	for name, version := range f.in.versions {
-		f.disk.Known[f.place(name)] = version
+		f.disk.Versions[f.place(name)] = version
 	}
 	_, refused := errors.AsType[*ConflictError](err)
 	if refused && f.at.work && f.in.Files[f.at.journal].Standing == Ours {
@@ -211,7 +211,7 @@ func (f *Folder) hash(ctx context.Context, name, like string) (size int64, hash 
 func (f *Folder) open(ctx context.Context, outputs []ledger.Output, _ int64) (*model.DF11, error) {
 	var refs []hub.FileRef
 	for _, o := range outputs {
-		refs = append(refs, hub.FileRef{Path: o.There().Path, Size: o.Size})
+		refs = append(refs, hub.FileRef{Path: o.Stored().Path, Size: o.Size})
 	}
 	here := func(name string) (*os.File, error) { return f.disk.Root.Open(f.place(name)) }
 	return model.OpenOutputs(ctx, refs, here, nil, 0)
@@ -266,7 +266,7 @@ func (f *Folder) earlier() *ledger.Ledger {
 	l.Read(claim)
 	l.Claim(f.run.identity, f.run.From.Commit, f.in.Ours())
 	l.Keep(func(o ledger.Output) bool { // those that are here were hashed, to know whose they are
-		return !o.Here || f.in.Holds(o.File()) || f.in.Holds(o.There())
+		return !o.Here || f.in.Holds(o.File()) || f.in.Holds(o.Stored())
 	})
 	return l
 }
@@ -373,7 +373,7 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		return err
 	}
 	last := *f.in
-	last.versions = f.disk.Known // what the run has written since
+	last.versions = f.disk.Versions // what the run has written since
 	in, err := f.run.inspect(ctx, f.at, l, &last)
 	if err != nil {
 		return err
@@ -390,7 +390,7 @@ func (f *Folder) hold(files []names.File) error {
 			continue
 		}
 		version, err := f.version(file.Path)
-		isIt := version == f.disk.Known[file.Path] ||
+		isIt := version == f.disk.Versions[file.Path] ||
 			version == f.in.versions[file.Path] && f.in.Holds(file)
 		if version == "" || !isIt {
 			return errors.Join(err, &LostFileError{filepath.Join(f.Name(), file.Path)})
@@ -416,7 +416,7 @@ func (f *Folder) Close(done bool) error {
 		}
 		err = errors.Join(err, f.disk.Remove(f.at.journal))
 	}
-	return errors.Join(err, f.disk.Leave())
+	return errors.Join(err, f.disk.Close())
 }
 
 // Discard releases the lock after it has deleted everything that this run and earlier ones of the same
@@ -436,7 +436,7 @@ func (f *Folder) Discard() (err error) {
 
 // removeMade removes the files that were to be uploaded, and the folders that they were in.
 func (f *Folder) removeMade() (err error) {
-	for _, name := range slices.Collect(maps.Keys(f.disk.Known)) {
+	for _, name := range slices.Collect(maps.Keys(f.disk.Versions)) {
 		if !strings.HasPrefix(name, f.within+"/") {
 			continue // the journal, and spools
 		}

@@ -232,7 +232,7 @@ func (x *inspector) list(to map[string][]listed, name string, claim ledger.Claim
 	}
 	for _, o := range claim.Outputs {
 		add(listed{File: o.File()})
-		add(listed{File: o.There()})
+		add(listed{File: o.Stored()})
 	}
 	if name != names.Manifest {
 		return

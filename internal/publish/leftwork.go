@@ -15,10 +15,10 @@ import (
 )
 
 // RemoveWork removes the work folder of a run of part that ended before it saw that the target is
-// settled: a signal came after its last commit, or another machine was faster. It removes nothing
+// up to date: a signal came after its last commit, or another machine was faster. It removes nothing
 // that a run could use: the journal must be of this plan and this branch, and list only outputs that
 // the branch has. If another run has the folder, that run removes it.
-func (s *Settled) RemoveWork(root, part string, memory int64) error {
+func (s *UpToDate) RemoveWork(root, part string, memory int64) error {
 	journal := path.Join(names.StateDir, journalName(part))
 	if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(journal))); err != nil {
 		return nil //nolint:nilerr // there is none, or none of ours
@@ -44,7 +44,7 @@ func (s *Settled) RemoveWork(root, part string, memory int64) error {
 		}
 	}
 	for _, o := range s.Manifest.Outputs {
-		f.disk.Known[f.place(o.Path)] = ""
+		f.disk.Versions[f.place(o.Path)] = ""
 	}
 	f.ledger = ledger.New(published.Plan, false)
 	f.ledger.Adopt(slices.Collect(maps.Values(published.Outputs)))

@@ -16,11 +16,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestRemoveWork checks that only the work of a settled target goes, and only if the target has all
+// TestRemoveWork checks that only the work of a target that is up to date goes, and only if the target has all
 // that the work made.
 func TestRemoveWork(t *testing.T) {
 	digest := world.Sum([]byte("plan"))
-	at := &publish.Settled{Ref: "me/m-DF11@main", Manifest: &metadata.Manifest{Outputs: []metadata.OutputFile{
+	at := &publish.UpToDate{Ref: "me/m-DF11@main", Manifest: &metadata.Manifest{Outputs: []metadata.OutputFile{
 		{Path: "sub/head.safetensors", Kind: metadata.KindUnit, Size: 4, SHA256: "sum"}, {Path: "LICENSE", Kind: metadata.KindCopied},
 	}}}
 	at.Manifest.Plan.Digest = digest

@@ -92,7 +92,7 @@ func (r *repo) Stored(ctx context.Context, outputs []ledger.Output, pieces int64
 
 // ref names an output at the commit that the batches went to.
 func (r *repo) ref(o ledger.Output) hub.FileRef {
-	f := o.There()
+	f := o.Stored()
 	if o.Committed {
 		f = o.File()
 	}

@@ -265,12 +265,12 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use use) error {
 	return g.Wait()
 }
 
-// Leave closes the spools that are left after Run. Those that outlive the process stay for the next
+// Close closes the spools that are left after Run. Those that outlive the process stay for the next
 // run.
-func (f *Fetcher) Leave() (err error) {
+func (f *Fetcher) Close() (err error) {
 	for _, t := range f.Tasks {
 		if t.Spool != nil {
-			err = errors.Join(err, t.Spool.Leave())
+			err = errors.Join(err, t.Spool.Close())
 		}
 	}
 	return err

@@ -108,7 +108,7 @@ func (j *job) run(t *testing.T) (complete int, err error) {
 			}
 		}
 	}
-	must(t, j.Leave())
+	must(t, j.Close())
 	return complete, err
 }
 
@@ -194,7 +194,7 @@ func TestWrongBytes(t *testing.T) {
 		if err := j.Run(t.Context(), tasks); !isBroken(err, first, says) {
 			t.Errorf("byte %d: %v", at, err)
 		}
-		if must(t, j.Leave()); j.knows(first) {
+		if must(t, j.Close()); j.knows(first) {
 			t.Errorf("byte %d: %s counts as right", at, first)
 		}
 	}

@@ -62,7 +62,7 @@ func use(t *testing.T, room *Room, o *spans.Output, rng *rand.Rand, held *atomic
 	defer cancel()
 	s, err := room.New(ctx, o)
 	if err == nil && s.Kept && rng.IntN(2) == 0 {
-		err = s.Leave()
+		err = s.Close()
 		if rng.IntN(2) == 0 {
 			err = errors.Join(err, RemoveKept(room.Dir, o))
 		}
@@ -85,7 +85,7 @@ func use(t *testing.T, room *Room, o *spans.Output, rng *rand.Rand, held *atomic
 		if rng.IntN(2) == 0 {
 			err = errors.Join(err, s.Release())
 		} else {
-			err = errors.Join(err, s.Leave())
+			err = errors.Join(err, s.Close())
 		}
 	}
 	return err

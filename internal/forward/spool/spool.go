@@ -11,7 +11,7 @@ import (
 )
 
 // A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes
-// never overlap and may come from several goroutines. Release or Leave ends a spool; ending it
+// never overlap and may come from several goroutines. Release or Close ends a spool; ending it
 // again does nothing.
 type Spool struct {
 	io.ReaderAt
@@ -28,9 +28,9 @@ type Spool struct {
 // Release frees the memory or disk.
 func (s *Spool) Release() error { return s.finish(true) }
 
-// Leave closes a spool at the end of a run. A kept one stays for the next run; any other is
+// Close closes a spool at the end of a run. A kept one stays for the next run; any other is
 // deleted.
-func (s *Spool) Leave() error { return s.finish(!s.Kept) }
+func (s *Spool) Close() error { return s.finish(!s.Kept) }
 
 func (s *Spool) finish(remove bool) (err error) {
 	s.ended.Do(func() {

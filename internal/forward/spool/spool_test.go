@@ -37,7 +37,7 @@ func TestSpools(t *testing.T) {
 		if s.Kept != c.keep {
 			t.Errorf("%s: is said to be kept: %v", name, !c.keep)
 		}
-		if err := s.Leave(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(name, err)
 		}
 		for _, budget := range []*Budget{r.Memory, r.Disk} {

@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// Settled is a target that holds what a conversion would publish there.
-type Settled struct {
+// UpToDate is a target that holds what a conversion would publish there.
+type UpToDate struct {
 	At       Location
 	Ref      string        // of the target, as it was asked for
 	Source   *hub.RepoInfo // at the commit of the manifest
@@ -25,14 +25,14 @@ type Settled struct {
 	Published time.Time
 }
 
-// Settled returns the target if it holds what a run would publish: the result of this commit of the
+// UpToDate returns the target if it holds what a run would publish: the result of this commit of the
 // source, made with the same options, by this program's rules or newer ones. It only compares what
 // the Hub lists with the manifest, which stays its author's claim. In doubt, it returns nil; then a
 // run finds out what is missing. c asks the source's Hub. The branch of a run that was killed
 // after its last commit stays until a run changes the target: looking for one would take another
 // request each time. memory is the run's budget.
-func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, c *hub.Client, asked string,
-	memory int64) *Settled {
+func (p Push) UpToDate(ctx context.Context, from *hub.RepoInfo, c *hub.Client, asked string,
+	memory int64) *UpToDate {
 	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)
 	if err != nil || strings.EqualFold(at.ID, from.ID) {
 		return nil
@@ -65,7 +65,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, c *hub.Client, as
 	p.Repo = at.ID
 	where := p.Where()
 	where.Commit = at.SHA
-	return &Settled{where, branch, from, m, sumOf(b), at.LastModified}
+	return &UpToDate{where, branch, from, m, sumOf(b), at.LastModified}
 }
 
 // listsTarget reports whether a target holds every file of its manifest, copied ones as the source

@@ -15,9 +15,9 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestSettledReport checks that a call that finds its target up to date reports the same source,
+// TestUpToDateReport checks that a call that finds its target up to date reports the same source,
 // target, and sizes as the one that made it.
-func TestSettledReport(t *testing.T) {
+func TestUpToDateReport(t *testing.T) {
 	dict := filepath.Join(t.TempDir(), "dict.json")
 	world.Write(t, dict, `{"model\\.layers\\.\\d+\\.self_attn": ["q_proj", "k_proj", "v_proj", "o_proj"], "model\\.layers\\.\\d+\\.mlp\\.(gate_proj|up_proj|down_proj)": []}`)
 	model := hubtest.NewQwen3(1, hubtest.ModelOptions{ShardBytes: 200_000}).Files()
