@@ -43,6 +43,45 @@ func TestWayOfOneTensor(t *testing.T) {
 	}
 }
 
+// TestGlossary checks that each term of docs/design.md's glossary is, as the glossary says, a name in
+// the code, in whatever case and form.
+func TestGlossary(t *testing.T) {
+	names := map[string]bool{}
+	for dir, files := range goFiles(t) {
+		for _, f := range files {
+			if !f.test && (strings.HasPrefix(dir, "internal/") || dir == "pipeline") {
+				ast.Inspect(parsed(t, f), func(n ast.Node) bool {
+					if id, ok := n.(*ast.Ident); ok {
+						names[strings.ToLower(id.Name)] = true
+					}
+					return true
+				})
+			}
+		}
+	}
+	table := section(t, "docs/design.md", "Glossary")
+	rows := regexp.MustCompile(`(?m)^\| ([^|]+) \| (.+) \|$`).FindAllStringSubmatch(table, -1)
+	var terms []string
+	for _, row := range rows {
+		if row[1] == "term" || strings.HasPrefix(row[1], "---") {
+			continue
+		}
+		terms = append(terms, strings.Split(row[1], ", ")...)
+		for _, bold := range regexp.MustCompile(`\*\*([^*]+)\*\*`).FindAllStringSubmatch(row[2], -1) {
+			terms = append(terms, bold[1])
+		}
+	}
+	if len(terms) < 30 {
+		t.Errorf("only %d terms", len(terms))
+	}
+	for _, term := range terms {
+		name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(term, "to "), " ", ""))
+		if !names[name] {
+			t.Errorf("no name in the code is %q", term)
+		}
+	}
+}
+
 // hasFunction reports whether a package has a function, a method, or a package below the module of
 // that name.
 func hasFunction(t *testing.T, dir, name string) bool {
