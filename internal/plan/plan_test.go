@@ -54,6 +54,25 @@ func TestTied(t *testing.T) {
 	}
 }
 
+// TestGivenDictStoresTwice checks that a plan says so if a given dict compresses both names of a tied
+// matrix that the source stores under both.
+func TestGivenDictStoresTwice(t *testing.T) {
+	const words = "although it is tied to model.embed_tokens.weight, so the output stores that matrix twice"
+	both := catalog.PatternDict{{Regex: "lm_head", Attrs: []string{}}, {Regex: `model\.embed_tokens`, Attrs: []string{}}}
+	for _, tied := range []bool{true, false} {
+		opt := Options{PatternDict: both}
+		if p := mustPlan(t, llama(true, tied), opt); warns(p, words) != tied {
+			t.Errorf("tied: %v: %q", tied, p.Warnings)
+		}
+		if opt.Finished = true; warns(mustPlan(t, llama(true, tied), opt), words) {
+			t.Errorf("tied: %v: warns of a finished model", tied)
+		}
+	}
+	if p := mustPlan(t, llama(false, true), Options{PatternDict: catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"mlp.up_proj"}}}}); warns(p, words) {
+		t.Errorf("stored once: %q", p.Warnings)
+	}
+}
+
 // TestHeadStoredForEmbedding stores a tied matrix under the name of the embedding when the source
 // has only the head.
 func TestHeadStoredForEmbedding(t *testing.T) {

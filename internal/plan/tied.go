@@ -38,7 +38,7 @@ func conform(ctx context.Context, r *reading, m *recognition, inv *inventory,
 		pairs = append(pairs, head)
 	}
 	for _, pair := range pairs {
-		if err := c.share(pair[0], pair[1], r.opt.PatternDict, notes); err != nil {
+		if err := c.share(pair[0], pair[1], r.opt, notes); err != nil {
 			return nil, err
 		}
 	}
@@ -49,13 +49,17 @@ func conform(ctx context.Context, r *reading, m *recognition, inv *inventory,
 // compresses drop stores the matrix twice; such a model loads as well. share refuses a dict that
 // compresses the embedding of a tied model but not the head: whether that loads depends on the
 // order of a directory listing.
-func (c *checkpoint) share(drop, keep string, given catalog.PatternDict, notes *Notes) error {
-	compresses := func(tensor string) bool { return given.Matches(catalog.Parent(tensor)) }
+func (c *checkpoint) share(drop, keep string, opt Options, notes *Notes) error {
+	compresses := func(tensor string) bool { return opt.PatternDict.Matches(catalog.Parent(tensor)) }
 	copied, isTwice := c.inv.get(drop)
 	original, exists := c.inv.get(keep)
 	tensors := slices.Clone(c.inv.tensors)
 	switch {
 	case isTwice && compresses(drop):
+		if !opt.Finished {
+			notes.warn("the pattern dict compresses %s although it is tied to %s, so the output stores "+
+				"that matrix twice", drop, keep)
+		}
 		return nil
 	case c.tied && compresses(keep):
 		return refuse(hint.TiedHead,
