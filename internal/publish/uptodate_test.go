@@ -10,10 +10,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestSettled checks which targets a run leaves without a plan: those that hold every file of a
+// TestUpToDate checks which targets a run leaves without a plan: those that hold every file of a
 // manifest of this commit, made with the same options and by no older rules, that may be seen by whom
 // they are seen.
-func TestSettled(t *testing.T) {
+func TestUpToDate(t *testing.T) {
 	const source, target, weights, head = "org/a", "me/target", "model.safetensors", "head.safetensors"
 	type files = map[string][]byte
 	for what, tt := range map[string]struct {
@@ -23,14 +23,14 @@ func TestSettled(t *testing.T) {
 		asked    string
 		private  bool // the target
 		flag     *bool
-		settled  bool
+		current  bool
 	}{
-		"the result":                {settled: true},
-		"next to a user's file":     {target: files{"notes.md": []byte("mine")}, settled: true},
+		"the result":                {current: true},
+		"next to a user's file":     {target: files{"notes.md": []byte("mine")}, current: true},
 		"another commit":            {source: files{"LICENSE": []byte("mit")}},
 		"of another repo":           {manifest: func(m *metadata.Manifest) { m.Source.Repo = "org/b" }},
 		"older rules":               {manifest: func(m *metadata.Manifest) { m.Plan.Rules-- }},
-		"newer rules":               {manifest: func(m *metadata.Manifest) { m.Plan.Rules++ }, settled: true},
+		"newer rules":               {manifest: func(m *metadata.Manifest) { m.Plan.Rules++ }, current: true},
 		"other options":             {asked: "--exact-f32"},
 		"an edited output":          {target: files{head: []byte("edit")}},
 		"an output of another size": {manifest: func(m *metadata.Manifest) { m.Outputs[0].Size++ }},
@@ -42,10 +42,10 @@ func TestSettled(t *testing.T) {
 		"no manifest":               {target: files{names.Manifest: nil}},
 		"a broken manifest":         {target: files{names.Manifest: []byte("{")}},
 		"--private, and it's open":  {flag: new(true)},
-		"--private, and it is":      {flag: new(true), private: true, settled: true},
-		"--public, and it's open":   {flag: new(false), settled: true},
+		"--private, and it is":      {flag: new(true), private: true, current: true},
+		"--public, and it's open":   {flag: new(false), current: true},
 		"--public, and it's not":    {flag: new(false), private: true},
-		"it's more private":         {private: true, settled: true},
+		"it's more private":         {private: true, current: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := hubtest.Start(t, hubtest.WithUser("hf_secret", hubtest.User{Name: "me", All: true}))
@@ -78,9 +78,9 @@ func TestSettled(t *testing.T) {
 			push := Push{Hub: clientOf(t, s), Repo: target, Private: tt.flag}
 			from, err := push.Hub.Peek(t.Context(), source, "")
 			world.Must(t, err)
-			got := push.Settled(t.Context(), from, push.Hub, tt.asked, 0)
-			if (got != nil) != tt.settled || got != nil && (got.SHA256 != sumOf(b) || got.At.Commit != s.Head(target, "main")) {
-				t.Errorf("settled: %+v", got)
+			got := push.UpToDate(t.Context(), from, push.Hub, tt.asked, 0)
+			if (got != nil) != tt.current || got != nil && (got.SHA256 != sumOf(b) || got.At.Commit != s.Head(target, "main")) {
+				t.Errorf("current: %+v", got)
 			}
 		})
 	}
