@@ -144,7 +144,9 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 		refused = cmp.Or(refused, err)
 	}
 	if err != nil {
-		err = cmp.Or(refused, err)
+		if wraps[*plan.RefusedError](err) {
+			err = refused
+		}
 		if recipe.File+recipe.Component+recipe.Like == "" && wraps[*plan.RefusedError](err) {
 			err = &unlike{err}
 		}
@@ -161,8 +163,11 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	}
 	for _, opt.Component = range plan.Twins(&o.model.Listing) {
 		twin, err := s.openArranged(ctx, spec, opt, onHub)
+		if wraps[*plan.RefusedError](err) {
+			continue
+		}
 		if err != nil {
-			return o, nil //nolint:nilerr // the first one will do
+			return nil, errors.Join(err, o.Close())
 		}
 		if o, err = o.closer(ctx, d, twin, opt); err != nil {
 			return nil, fmt.Errorf("%s: %w", spec, err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
@@ -32,8 +33,9 @@ func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Optio
 	o, err := s.openRestored(ctx, spec, from, opt.Layout, refused)
 	isDF11 := o != nil || err != nil
 	if !isDF11 && opt.Layout == catalog.ComfyUI && opt.WeightFile == "" {
-		if o, err = s.openSource(ctx, spec, from, onHub); err != nil {
-			return nil, nil //nolint:nilerr // it's in no layout that we know
+		o, err = s.openSource(ctx, spec, from, onHub)
+		if wraps[*plan.RefusedError](err) { // it's in no layout that we know
+			return nil, nil
 		}
 	}
 	if o == nil || err != nil || opt.Layout != catalog.ComfyUI {
@@ -86,13 +88,13 @@ func (s *session) openArranged(ctx context.Context, spec string, opt plan.Option
 	if otherErr == nil {
 		other, otherErr = s.arrange(ctx, other, spec, opt)
 	}
-	if other == nil || otherErr != nil {
+	if other == nil && (otherErr == nil || wraps[*plan.RefusedError](otherErr)) {
 		return o, err
 	}
 	if o != nil {
-		return other, o.Close()
+		otherErr = errors.Join(otherErr, o.Close())
 	}
-	return other, nil
+	return other, otherErr
 }
 
 // arrange turns a source in diffusers' layout into one for ComfyUI. It returns nil if it isn't known
@@ -125,7 +127,7 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	asked catalog.Layout, isDF11 bool) (*opened, error) {
 	d, err := s.openDF11(ctx, spec)
 	switch {
-	case err != nil && !isDF11, errors.Is(err, model.ErrNoDF11Config):
+	case errors.Is(err, model.ErrNoDF11Config), !isDF11 && isElsewhere(err):
 		return nil, nil //nolint:nilerr // it's refused as a source then
 	case model.SubjectOf(err) != "":
 		return nil, wrongDF11(err, spec)
@@ -146,6 +148,10 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	}
 	return nil, errors.Join(err, d.Close())
 }
+
+// isElsewhere reports whether the Hub of results, from which DF11 models are read, doesn't have a repo:
+// that of sources may be another Hub.
+var isElsewhere = oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrGated, hub.ErrUnauthorized, hub.ErrForbidden)
 
 // originalOf opens the original of d. If the manifest doesn't describe it, or d would have to be
 // fetched, the original that d names is opened, too. Hints repeat the layout that the user asked
