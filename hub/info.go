@@ -140,7 +140,9 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 }
 
 // An infoDocument is what we read of the hub's answer about a model. Its card, tags, and counts
-// vary too much.
+// vary too much. So does the RepoInfo of go-huggingface, which fails as a whole if one of these has
+// another form, and in which a model isn't private if the hub doesn't say so. Its FileInfo doesn't
+// tell an empty file from one of unknown size.
 type infoDocument struct {
 	ID  string
 	SHA string
