@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"encoding/binary"
 	"log/slog"
 	"slices"
 	"strings"
@@ -60,6 +61,41 @@ func TestLintOfOutputs(t *testing.T) {
 	}
 }
 
+// The output of an earlier run counts only with the very header that df11-convert writes: a journal can
+// name any file.
+func TestHeadersOfEarlierRuns(t *testing.T) {
+	o := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "rest.safetensors", Plain: []plan.Tensor{
+		{Name: "a", DType: "BF16", Shape: []int64{8}, Length: 16}, {Name: "b", DType: "BF16", Shape: []int64{4}, Length: 8}}}}}))(t)[0]
+	es := []safetensors.Entry{{Name: "a", DType: "BF16", Shape: []int64{8}}, {Name: "b", DType: "BF16", Shape: []int64{4}}}
+	for what, tt := range map[string]struct {
+		spoil func(raw string) string
+		right bool
+	}{
+		"ours": {func(raw string) string { return raw }, true},
+		"another order": {func(raw string) string {
+			return strings.NewReplacer(`"a"`, `"b"`, `"b"`, `"a"`, `[8]`, `[4]`, `[4]`, `[8]`, "[0,16]", "[16,24]", "[16,24]", "[0,16]").Replace(raw)
+		}, false},
+		"more spaces":      {func(raw string) string { return raw + "        " }, false},
+		"another metadata": {func(raw string) string { return strings.Replace(raw, "{", `{"__metadata__":{"x":"y"},`, 1) }, false},
+		"another tensor":   {func(raw string) string { return strings.Replace(raw, `"b"`, `"c"`, 1) }, false},
+	} {
+		h, err := safetensors.NewHeader(o.Metadata, es)
+		must(t, err)
+		raw := tt.spoil(string(h.Raw))
+		raw += strings.Repeat(" ", (8-len(raw)%8)%8)
+		file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(raw))), raw...)
+		file = append(file, make([]byte, 24)...)
+		stored, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if err := CheckStored(o, stored); (err == nil) != tt.right {
+			t.Errorf("%s: %s: %v", what, raw, err)
+		}
+	}
+}
+
 // No config.json is published that lists attributes in another order than they were encoded in.
 func TestLintOfConfig(t *testing.T) {
 	p := &plan.Plan{PatternDict: catalog.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
@@ -67,6 +103,11 @@ func TestLintOfConfig(t *testing.T) {
 	must(t, err)
 	if err := CheckConfig(config, p); err != nil {
 		t.Error(err)
+	}
+	older, err := metadata.InsertConfig([]byte(`{"a": 1}`), "0.0.1", p.PatternDict)
+	must(t, err)
+	if CheckConfig(older, p) == nil {
+		t.Error("nothing is wrong with another version than the plan's")
 	}
 	p.PatternDict[0].Attrs = []string{"k", "q"}
 	if err := CheckConfig(config, p); err == nil || !strings.Contains(err.Error(), "its pattern dict differs") {
