@@ -76,7 +76,8 @@ func (c *Client) Witness(ctx context.Context, repo, commit string, sent []FileIn
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	if len(w.seen.Files) > 0 {
-		slices.SortFunc(w.seen.Files, func(a, b WrongFile) int { return cmp.Compare(a.Path, b.Path) })
+		slices.SortFunc(w.seen.Files,
+			func(a, b WrongFile) int { return cmp.Compare(a.Path, b.Path) })
 		return w.seen
 	}
 	return nil
@@ -114,7 +115,8 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 		is := listed[f.Path]
 		switch {
 		case is == nil:
-			w.seen.Files = append(w.seen.Files, WrongFile{Path: f.Path, Is: "isn't listed", Gone: true})
+			w.seen.Files = append(w.seen.Files,
+				WrongFile{Path: f.Path, Is: "isn't listed", Gone: true})
 		case is.LFS != nil && (is.LFS.Size != f.Size || is.LFS.SHA256 != f.SHA256):
 			w.differs(f.Path, "is listed with %d bytes and SHA-256 %s", is.LFS.Size, is.LFS.SHA256)
 		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // hfd lists no sizes

@@ -66,7 +66,8 @@ func (r *repo) treeForResult(ctx context.Context, c *change) (map[string]hub.Fil
 	if r.work == r.main || c.mended {
 		return r.push.Hub.Files(ctx, r.push.Repo, c.parent)
 	}
-	tree, err := r.push.Hub.Tree(ctx, r.push.Repo, c.parent) // not as it was listed before the batches
+	// not as it was listed before the batches
+	tree, err := r.push.Hub.Tree(ctx, r.push.Repo, c.parent)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +156,7 @@ func (r *repo) checkPublished(ctx context.Context, c change) error {
 
 // ReadBack lets another client read what was published. It fails with a [hub.WitnessError] if that
 // client sees something else, and with an UnreadError if it can't look. What it sees wrong is taken
-// apart: no loader takes main for a model, and the next run or attempt publishes these files again.
+// apart: no loader takes main for a model, and the next run publishes these files again.
 func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	var sent []hub.FileInfo
 	send := func(f names.File) {
@@ -193,7 +194,8 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	if err := r.takeApart(ctx, slices.Sorted(maps.Keys(remove))); err != nil {
 		return errors.Join(seen, err)
 	}
-	return fmt.Errorf("%w; they and config.json were deleted there, so no loader takes it for a model", seen)
+	return fmt.Errorf("%w; they and config.json were deleted there, so no loader takes it for a model",
+		seen)
 }
 
 // takeApart deletes config.json and every wrong file from main. A server with one row per path for
