@@ -66,18 +66,23 @@ func (d *DF11) readConfig(ctx context.Context) error {
 const maxConfigs = 100
 
 // aloneIn refuses a repo with the DF11 model in a folder and another model at the root. A loader
-// that opens the repo takes the one at the root. If the folder has a manifest of its own, it's a result
-// that someone made inside its source.
+// that opens the repo takes the one at the root. On this machine, a folder in it with a manifest of its
+// own is a result that someone made inside the source.
 func (d *DF11) aloneIn(dir string) error {
+	var loaded []string
 	for _, ref := range d.list {
 		if !strings.Contains(ref.Path, "/") && reader.IsLoaded(ref.Path) {
-			if _, whole := d.File(path.Join(dir, names.Manifest)); whole {
-				return &InsideError{Model: ref.Path, Dir: dir}
-			}
-			return Invalidf(ref.Path, "another model next to the DF11 model, which is in %s", dir)
+			loaded = append(loaded, ref.Path)
 		}
 	}
-	return nil
+	if len(loaded) == 0 {
+		return nil
+	}
+	_, whole := d.File(path.Join(dir, names.Manifest))
+	if at := slices.IndexFunc(loaded, reader.IsSafetensors); whole && at >= 0 && d.folder != "" {
+		return &InsideError{Model: loaded[at], Dir: dir}
+	}
+	return Invalidf(loaded[0], "another model next to the DF11 model, which is in %s", dir)
 }
 
 // configs returns the files that may be the config.json of a DF11 model: first the root's, then
