@@ -585,6 +585,11 @@ var mishaps = []mishap{
 			h.write("list.yaml", "models: [org/name, {source: org/other, repo-id: you/other-DF11}]")
 		}},
 	// in lists
+	{cause: hint.ListEdited, kind: pipeline.ErrConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.write("list.yaml", "models: [org/model]")
+		h.run("batch DIR/list.yaml --push")
+		h.hub.Push("tester/model-DF11", "main", map[string][]byte{"generation_config.json": []byte("{}")})
+	}, step: "put the model into a list of its own", then: "batch DIR/list.yaml --push --force"},
 	{cause: hint.ListConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
 		h.hub.AddRepo("tester/model-DF11", map[string][]byte{"config.json": []byte("{}")})
 		h.write("list.yaml", "models: [org/model]")

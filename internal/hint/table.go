@@ -39,7 +39,7 @@ var (
 	Retrained = rowOr("Retrained", "add --force, if that's an earlier state of this model: it replaces "+
 		"that; else choose another target with -o or --repo-id", ListConflict)
 	Edited = rowOr("Edited", "make the change in a copy of the source and convert that with --original, which "+
-		"keeps it; or undo it with --force; or choose another target with -o or --repo-id", ListConflict)
+		"keeps it; or undo it with --force; or choose another target with -o or --repo-id", ListEdited)
 	Stays = rowOr("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
 		"replaces only what has the name of a file of the result", ListStays)
 	Newer = rowOr("Newer", "update df11-convert, or add --force to make it again as this version "+
@@ -372,6 +372,9 @@ var (
 	// in a list, for the rows that name them
 	ListConflict = row("ListConflict", "write another repo-id into the list's entry; or, to write there "+
 		"anyway, put the model into a list of its own: df11-convert batch LIST --push --force")
+	ListEdited = row("ListEdited", "undo the change: put the model into a list of its own, and run "+
+		"df11-convert batch LIST --push --force; or keep it: make it in a copy of the source on the Hub, "+
+		"and write that as the source into the entry")
 	ListStays = row("ListStays", "delete these files in the repo, or write another repo-id into the "+
 		"list's entry; batch --force replaces only what has the name of a file of the result")
 	ListTarget    = row("ListTarget", "write another repo-id into the list's entry")
