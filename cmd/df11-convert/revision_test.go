@@ -43,3 +43,23 @@ func TestOtherRevision(t *testing.T) {
 		}
 	}
 }
+
+// TestANewBranchHasItsOwnCard checks that a branch that begins with the finished result of main gets a
+// card whose commands name the branch, and is up to date after that.
+func TestANewBranchHasItsOwnCard(t *testing.T) {
+	srv := startHub(t, "hf_any")
+	srv.AddModel("acme/small", smallModel(1))
+	must(t, "acme/small", "--push")
+	must(t, "acme/small", "--push", "--revision", "dev")
+	head := srv.Head("tester/small-DF11", "dev")
+	for branch, command := range map[string]string{"main": "verify tester/small-DF11 --against", "dev": "verify tester/small-DF11@dev --against"} {
+		card, err := srv.ReadFile("tester/small-DF11", branch, names.Card)
+		if world.Must(t, err); !strings.Contains(string(card), command) {
+			t.Errorf("%s: the card has no %q:\n%s", branch, command, card)
+		}
+	}
+	must(t, "acme/small", "--push", "--revision", "dev")
+	if now := srv.Head("tester/small-DF11", "dev"); now != head {
+		t.Errorf("the next run made another commit, %s after %s", now, head)
+	}
+}

@@ -57,13 +57,13 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// isRenewed reports whether a target's card has the license that the run was given, and what the
-// card of a local source says, because no commit pins that. Newer rules may word it differently. A
+// isRenewed reports whether a target's card has the license that the run was given, the branch that
+// holds it, and what the card of a local source says, because no commit pins that. Newer rules may word it differently. A
 // card that isn't ours stays as it is.
 func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
 	newer bool) (bool, error) {
-	pinned := !s.Model.Local || newer
-	if s.License == "" && pinned {
+	pinned, at := !s.Model.Local || newer, s.where()
+	if s.License == "" && pinned && at.Branch == "" {
 		return true, nil
 	}
 	card, err := found.Card(ctx)
@@ -77,6 +77,10 @@ func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.In
 		return true, nil
 	}
 	if s.License != "" && !metadata.HasLicense(card, s.License) {
+		return false, nil
+	}
+	// a new branch begins with what main holds
+	if at.Branch != "" && !metadata.NamesBranch(card, at.Repo, at.Branch) {
 		return false, nil
 	}
 	if pinned {

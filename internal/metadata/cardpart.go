@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // A published card has two owners. Our part lies between two marks, which are HTML comments. The
@@ -73,6 +75,13 @@ func CardPart(card []byte) string {
 		return sum(c.part)
 	}
 	return ""
+}
+
+// NamesBranch reports whether the commands in our part of a card name a repo's branch. Without such a
+// part, it's not for us to name it.
+func NamesBranch(card []byte, repo, branch string) bool {
+	c := splitCard(card)
+	return c == nil || bytes.Contains(c.part, []byte(human.ShellWord(CardInput{Repo: repo, Branch: branch}.Spec())+" "))
 }
 
 // HasMark reports whether a card had a part of ours, in whatever state it is now.

@@ -51,6 +51,9 @@ func (p Push) UpToDate(ctx context.Context, from *hub.RepoInfo, c *hub.Client, a
 		!listsTarget(m, from.ByPath(), at.ByPath()) {
 		return nil
 	}
+	if !p.namesBranch(ctx, at) {
+		return nil
+	}
 	source, files := model.Described(from, c), from.ByPath()
 	for _, w := range m.Source.Files {
 		source.Listing.Weights = append(source.Listing.Weights,
@@ -66,6 +69,17 @@ func (p Push) UpToDate(ctx context.Context, from *hub.RepoInfo, c *hub.Client, a
 	where := p.Where()
 	where.Commit = at.SHA
 	return &UpToDate{where, branch, from, m, sumOf(b), at.LastModified}
+}
+
+// namesBranch reports whether a card of ours on a branch names it. A new branch begins with main's card.
+func (p Push) namesBranch(ctx context.Context, at *hub.RepoInfo) bool {
+	ref, hasCard := at.File(names.Card)
+	branch := p.Where().Branch
+	if branch == "" || !hasCard {
+		return true
+	}
+	card, err := p.Hub.ReadFile(ctx, ref, maxCardBytes)
+	return err == nil && metadata.NamesBranch(card, at.ID, branch)
 }
 
 // listsTarget reports whether a target holds every file of its manifest, copied ones as the source
