@@ -28,6 +28,13 @@ func (m *Manifest) check() error {
 	if err != nil {
 		return err
 	}
+	for _, v := range m.Verification {
+		for _, n := range []int64{v.NUnits, v.NTensors, v.NWeights, v.NExactF32} {
+			if n < 0 || n > maxCount*maxObjects/2 {
+				return fmt.Errorf("verification by %.70q counts %d", v.Method, n)
+			}
+		}
+	}
 	return m.checkUnits(files)
 }
 
@@ -121,7 +128,12 @@ func (u Unit) check() error {
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
-		n += size
+		if n += size; n > maxCount {
+			return fmt.Errorf("tensors have more than %d weights", int64(maxCount))
+		}
+	}
+	if u.CodedBits < 0 || u.CodedBits > maxCount {
+		return fmt.Errorf("%d bits", u.CodedBits)
 	}
 	if n != u.NWeights {
 		return fmt.Errorf("tensors have %d weights, unit says %d", n, u.NWeights)
@@ -129,13 +141,15 @@ func (u Unit) check() error {
 	return nil
 }
 
-// nElems returns the product of a shape. No unit comes near 2^48 weights, and the limit keeps every
-// sum inside int64.
+// maxCount bounds the weights and bits of a unit and the bytes of a file. A manifest has at most
+// maxObjects of them, so sums stay below 2^63.
+const maxCount = 1 << 43
+
+// nElems returns the product of a shape, at most maxCount.
 func nElems(shape []int64) (int64, error) {
-	const limit = 1 << 48
 	n := int64(1)
 	for _, dim := range shape {
-		if dim < 0 || dim > limit || dim != 0 && n > limit/dim {
+		if dim < 0 || dim > maxCount || dim != 0 && n > maxCount/dim {
 			return 0, fmt.Errorf("bad shape %v", shape)
 		}
 		n *= dim
@@ -143,7 +157,7 @@ func nElems(shape []int64) (int64, error) {
 	return n, nil
 }
 
-// checkFile refuses negative sizes, repeated paths, and paths that aren't safe on every system.
+// checkFile refuses impossible sizes, repeated paths, and paths that aren't safe on every system.
 func checkFile(name string, size int64, seen map[string]bool) error {
 	if !names.IsSafe(name) {
 		return errors.New("its path isn't safe inside a repo")
@@ -152,7 +166,7 @@ func checkFile(name string, size int64, seen map[string]bool) error {
 		return errors.New("it is listed twice")
 	}
 	seen[name] = true
-	if size < 0 {
+	if size < 0 || size > maxCount {
 		return fmt.Errorf("size %d", size)
 	}
 	return nil

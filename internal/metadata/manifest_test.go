@@ -3,9 +3,11 @@ package metadata_test
 import (
 	"bytes"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +102,14 @@ func TestManifestRefusals(t *testing.T) {
 		{"unknown status", func(m *metadata.Manifest) { m.Units[1].Status = "fp8" }},
 		{"bad shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{1 << 40, 1 << 40} }},
 		{"bad shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{-2, -5} }},
+		{"more than", func(m *metadata.Manifest) { // together they're 2^63, which int64 takes for less than nothing
+			u := &m.Units[0]
+			u.Tensors = slices.Repeat([]metadata.UnitTensor{{Name: "x", Shape: []int64{1 << 43}}}, 1<<20)
+			u.NWeights = math.MinInt64
+		}},
+		{"-1 bits", func(m *metadata.Manifest) { m.Units[0].CodedBits = -1 }},
+		{"size 9223372036854775807", func(m *metadata.Manifest) { m.Source.Files[0].Size = math.MaxInt64 }},
+		{"counts 9223372036854775807", func(m *metadata.Manifest) { m.Verification[0].NWeights = math.MaxInt64 }},
 		{"unit says 20", func(m *metadata.Manifest) { m.Units[0].Tensors = m.Units[0].Tensors[:1] }},
 	}
 	for _, tt := range tests {
