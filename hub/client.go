@@ -65,7 +65,6 @@ type Client struct {
 	turns *turns                   // of the files to upload
 	owner atomic.Pointer[owner]    // whose token it is; nil until the hub has said so
 	asked sync.Once                // whose it is, for a hint
-	seen  sync.Map                 // answers of Peek, by repo and revision
 	last  atomic.Pointer[RepoInfo] // the last answer of Info
 	only  string                   // the one repo it can write to; "" if unknown
 	// of what was uploaded, by sampleKey

@@ -108,7 +108,6 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	if len(req.Ops) == 0 {
 		return Commit{OID: req.Parent, Found: true}, nil
 	}
-	c.seen.Clear()
 	body, err := req.ndjson()
 	if err != nil {
 		return Commit{}, fmt.Errorf("write commit: %w", err)

@@ -23,9 +23,6 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (_ *RepoInfo, 
 		return nil, err
 	}
 	revision = cmp.Or(revision, "main")
-	if seen, ok := c.seen.LoadAndDelete(repo + "@" + revision); ok {
-		return seen.(func() (*RepoInfo, error))()
-	}
 	if c.t.Opt.Offline {
 		return c.cache.info(repo, revision)
 	}
@@ -53,15 +50,6 @@ func (c *Client) Files(ctx context.Context, repo, commit string) (_ map[string]F
 		return info.ByPath(), nil
 	}
 	return c.Tree(ctx, repo, commit)
-}
-
-// Peek is Info, but the next Info about the same revision returns the same answer, once, unless the
-// client changed a repo meanwhile.
-func (c *Client) Peek(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
-	defer exported(&err)
-	info, err := c.Info(ctx, repo, revision)
-	c.seen.Store(repo+"@"+cmp.Or(revision, "main"), func() (*RepoInfo, error) { return info, err })
-	return info, err
 }
 
 // Head returns the commit of a branch or another revision.

@@ -177,28 +177,3 @@ func TestCompletionThatWorkedIsFound(t *testing.T) {
 		t.Errorf("%d batch calls, %d PUTs, %v", w.nBatches(), w.nPuts(), err)
 	}
 }
-
-// TestPeekNeverOutlivesAChange checks that creating a repo ends what Peek saw before.
-func TestPeekNeverOutlivesAChange(t *testing.T) {
-	w := newWorld(t, 100)
-	for _, rev := range []string{"", "next"} {
-		if _, err := w.Peek(t.Context(), target, rev); !errors.Is(err, hub.ErrNotFound) {
-			t.Fatal(err)
-		}
-	}
-	if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Peek(t.Context(), target, "next"); !errors.Is(err, hub.ErrRevisionNotFound) {
-		t.Error(err)
-	}
-	must(t, w.CreateBranch(t.Context(), target, "next", ""))
-	seen, err := w.Peek(t.Context(), target, "next")
-	if again, err2 := w.Info(t.Context(), target, "next"); errors.Join(err, err2) != nil || again != seen {
-		t.Error(err, err2)
-	}
-	asked := len(w.srv.Requests())
-	if _, err := w.Info(t.Context(), target, "next"); err != nil || len(w.srv.Requests()) != asked+1 {
-		t.Error("an answer served twice", err)
-	}
-}

@@ -175,7 +175,6 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 	if err := names.CheckNewRepo(repo); err != nil {
 		return false, err
 	}
-	c.seen.Clear()
 	namespace, name, _ := strings.Cut(repo, "/")
 	body := map[string]any{"name": name, "organization": namespace, "type": "model"}
 	if private != nil {
@@ -205,7 +204,6 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 // exists (409), it stays where it is, and that's success.
 func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) (err error) {
 	defer exported(&err)
-	c.seen.Clear()
 	body := map[string]string{}
 	if start != "" {
 		body["startingPoint"] = start

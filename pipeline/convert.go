@@ -60,7 +60,11 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	if at, folder := s.upToDate(ctx, &opt, source); at != nil {
+	at, folder, err := s.upToDate(ctx, &opt, source)
+	if err != nil {
+		return nil, err
+	}
+	if at != nil {
 		if err := at.RemoveWork(folder, opt.part().String(), s.shares.Budget); err != nil {
 			s.Log.Warn("can't remove what an earlier run left on this machine", "err", err)
 		}
@@ -283,32 +287,33 @@ func notLink(folder string) error {
 }
 
 // upToDate returns the target's state if it already holds everything that a run would publish, and
-// the work folder of such a run. It needs no plan. In doubt, and after an error, it returns nil,
-// because the run that follows finds out more.
+// the work folder of such a run. It needs no plan. In doubt, it returns nil, because the run that
+// follows finds out more. The error is that of a source of which the Hub says nothing.
 func (s *session) upToDate(ctx context.Context, o *Options,
-	source string) (at *publish.UpToDate, work string) {
+	source string) (at *publish.UpToDate, work string, err error) {
 	recipe, err := o.Recipe.planOptions(s.shares.Tables)
 	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
 		!o.OnHub && model.Exists(source) {
-		return nil, ""
+		return nil, "", nil
 	}
 	c, repo, revision, err := s.repo("source", source)
 	if err != nil {
-		return nil, ""
+		return nil, "", nil
 	}
-	from, err := c.Peek(ctx, repo, revision)
+	from, err := c.Info(ctx, repo, revision)
 	if err != nil {
-		return nil, ""
+		return nil, "", sourceError(source, err)
 	}
+	s.listed = &listed{repo, revision, from}
 	push, err := s.push(ctx, o, model.NameOf(repo, from))
 	if err != nil {
-		return nil, ""
+		return nil, "", nil
 	}
 	at = push.UpToDate(ctx, from, c, asked(recipe, o.License), s.shares.Budget)
 	if at == nil {
-		return nil, ""
+		return nil, "", nil
 	}
-	return at, o.workDir(push.Repo, at.Manifest.Plan.Digest)
+	return at, o.workDir(push.Repo, at.Manifest.Plan.Digest), nil
 }
 
 // asked returns what a manifest says of the options of a run.

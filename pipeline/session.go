@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hint"
@@ -29,6 +31,25 @@ type session struct {
 	gpu      *verify.GPU
 	restore  func() // the collector's limits
 	own      *Hubs  // of this call alone; nil if its caller shares them
+	// what upToDate was told of the source; whoever opens that next takes it, and asks nothing
+	listed *listed
+}
+
+// A listed is a repo as the Hub has just described it at a revision, "" for main.
+type listed struct {
+	repo, revision string
+	info           *hub.RepoInfo
+}
+
+// list returns what the Hub says of a repo.
+func (s *session) list(ctx context.Context, c *hub.Client, repo,
+	revision string) (*hub.RepoInfo, error) {
+	last := s.listed
+	s.listed = nil
+	if last != nil && last.repo == repo && last.revision == revision {
+		return last.info, nil
+	}
+	return c.Info(ctx, repo, revision)
 }
 
 // begin divides the memory by kind, such as [budget.ForReading]. Close the session.

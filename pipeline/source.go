@@ -213,13 +213,22 @@ func (s *session) openRepo(ctx context.Context, spec string, opt plan.Options) (
 	if err != nil {
 		return nil, err
 	}
-	switch o.source, o.model, err = model.OpenHub(ctx, c, repo, revision, opt); {
-	case wraps[*hub.Error](err): // its text names the source
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", spec, err)
+	info, err := s.list(ctx, c, repo, revision)
+	if err == nil {
+		o.source, o.model, err = model.OpenListed(ctx, c, info, repo, revision, opt)
+	}
+	if err != nil {
+		return nil, sourceError(spec, err)
 	}
 	return o, nil
+}
+
+// sourceError names the source in an error, unless the text does already.
+func sourceError(spec string, err error) error {
+	if wraps[*hub.Error](err) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", spec, err)
 }
 
 // checkIncluded refuses patterns of --include that match no file, and names of files that can't come

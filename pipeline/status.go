@@ -80,7 +80,11 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 		return p, err
 	}
 	defer s.close()
-	if at, _ := s.upToDate(ctx, &opt, source); at != nil {
+	at, _, err := s.upToDate(ctx, &opt, source)
+	if err != nil {
+		return p, err
+	}
+	if at != nil {
 		p.Target, p.Newest, p.State, p.Exists = at.At.Repo, at.Source.SHA, Current, true
 		p.nameSource(at.Source.ID)
 		p.describe(at.Manifest, at.Published)

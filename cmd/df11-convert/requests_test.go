@@ -51,13 +51,13 @@ func TestRequests(t *testing.T) {
 	}{
 		{[]string{"plan", "org/model"}, asked{2, 7, 4}, nil},
 		{[]string{"plan", "org/27mb"}, asked{2, 12, 10}, nil},
-		{[]string{"org/model", "--push"}, asked{21, 40, 24}, nil},
+		{[]string{"org/model", "--push"}, asked{22, 40, 24}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 0}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{21, 40, 24}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{2, 2, 0}, nil},
 		{[]string{"status", list}, asked{2, 2, 0}, nil},
 		{[]string{"batch", list, "--push"}, asked{2, 2, 0}, nil},
-		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{14, 31, 3}, typo},
+		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{15, 31, 3}, typo},
 	} {
 		if tt.push != nil {
 			s.Push("org/model", "main", tt.push)

@@ -74,7 +74,7 @@ func (f *convertFlags) skipEvent(ctx context.Context, u *ui, repo string) (strin
 	if err != nil {
 		return "", err
 	}
-	at, err := c.Peek(ctx, a.Repo, a.Revision)
+	at, err := c.Describe(ctx, a.Repo, a.Revision)
 	if err != nil {
 		return "", err
 	}

@@ -224,7 +224,7 @@ func TestRules(t *testing.T) {
 		t.Helper()
 		c := w.client(t)
 		push := publish.Push{Hub: c, Repo: targetRepo}
-		from, err := c.Peek(t.Context(), sourceRepo, "")
+		from, err := c.Info(t.Context(), sourceRepo, "")
 		shared.Must(t, err)
 		if s := push.UpToDate(t.Context(), from, c, "", 0); (s != nil) != current {
 			t.Errorf("up to date: %v", s)

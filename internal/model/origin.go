@@ -234,7 +234,11 @@ func (m *Model) proveWeights(ctx context.Context, src Source, c *hub.Client, rep
 // own card.
 func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
 	opt plan.Options, sums []string, workers int) error {
-	_, f, info, err := openRepo(ctx, c, repo, revision)
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return err
+	}
+	_, f, err := openRepo(c, info)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,17 @@ type remote struct {
 // OpenHub opens a repo at a revision, "" for main, and reads its small files and headers.
 func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	opt plan.Options) (Source, *Model, error) {
-	_, f, info, err := openRepo(ctx, c, repo, revision)
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, nil, err
+	}
+	return OpenListed(ctx, c, info, repo, revision, opt)
+}
+
+// OpenListed is OpenHub of a repo that the Hub has just described.
+func OpenListed(ctx context.Context, c *hub.Client, info *hub.RepoInfo, repo, revision string,
+	opt plan.Options) (Source, *Model, error) {
+	_, f, err := openRepo(c, info)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +53,11 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 // [OpenDF11Local].
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory,
 	pieceBytes int64) (*DF11, error) {
-	r, f, info, err := openRepo(ctx, c, repo, revision)
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, err
+	}
+	r, f, err := openRepo(c, info)
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +97,12 @@ func OpenOutputs(ctx context.Context, refs []hub.FileRef, open func(name string)
 	return d, nil
 }
 
-// openRepo lists a repo at a revision, "" for main.
-func openRepo(ctx context.Context, c *hub.Client, repo,
-	revision string) (*remote, *files, *hub.RepoInfo, error) {
-	info, err := c.Info(ctx, repo, revision)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// openRepo opens the files of a repo at a commit.
+func openRepo(c *hub.Client, info *hub.RepoInfo) (*remote, *files, error) {
 	r := newRemote(c, info.ID, refsOf(info))
 	r.commit, r.absent = info.SHA, info.Absent
 	f, err := newFiles(r, planFiles(refsOf(info)))
-	return r, f, info, err
+	return r, f, err
 }
 
 func newRemote(c *hub.Client, repo string, refs []hub.FileRef) *remote {

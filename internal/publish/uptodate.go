@@ -33,7 +33,7 @@ type UpToDate struct {
 // request each time. memory is the run's budget.
 func (p Push) UpToDate(ctx context.Context, from *hub.RepoInfo, c *hub.Client, asked string,
 	memory int64) *UpToDate {
-	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)
+	at, err := p.Hub.Info(ctx, p.Repo, p.Revision)
 	if err != nil || strings.EqualFold(at.ID, from.ID) {
 		return nil
 	}

@@ -76,7 +76,7 @@ func TestUpToDate(t *testing.T) {
 				}
 			}
 			push := Push{Hub: clientOf(t, s), Repo: target, Private: tt.flag}
-			from, err := push.Hub.Peek(t.Context(), source, "")
+			from, err := push.Hub.Info(t.Context(), source, "")
 			world.Must(t, err)
 			got := push.UpToDate(t.Context(), from, push.Hub, tt.asked, 0)
 			if (got != nil) != tt.current || got != nil && (got.SHA256 != sumOf(b) || got.At.Commit != s.Head(target, "main")) {
