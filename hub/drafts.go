@@ -1,11 +1,15 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // streamOf returns a function that opens a text again and again.
@@ -21,6 +25,20 @@ type draft struct {
 
 type drafts []*draft
 
+// draftPattern is the name of a draft.
+const draftPattern = ".df11-token-*"
+
+// removeOldDrafts removes what a run that was killed has left. A running one needs its drafts for
+// less than an hour.
+func removeOldDrafts(dir string) {
+	all, _ := filepath.Glob(filepath.Join(dir, draftPattern))
+	for _, path := range all {
+		if st, err := os.Lstat(path); err == nil && time.Since(st.ModTime()) > time.Hour {
+			_ = os.Remove(path)
+		}
+	}
+}
+
 // openDrafts creates drafts of files and reserves their space, so that storing an answer later
 // can't fail for lack of rights or space. A link stays, and what it leads to is replaced.
 func openDrafts(paths ...string) (all drafts, err error) {
@@ -28,7 +46,8 @@ func openDrafts(paths ...string) (all drafts, err error) {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}
-		file, err := os.CreateTemp(filepath.Dir(path), ".df11-token-*") // mode 0600
+		removeOldDrafts(filepath.Dir(path))
+		file, err := os.CreateTemp(filepath.Dir(path), draftPattern) // mode 0600
 		if err != nil {
 			all.remove()
 			return nil, err
@@ -47,8 +66,12 @@ func openDrafts(paths ...string) (all drafts, err error) {
 	return all, nil
 }
 
+// replaceTries is how often to give a draft its file's name, a tenth of a second apart: Windows
+// refuses that while another program has the file open, as Python does while it reads it.
+const replaceTries = 10
+
 // replace gives the draft its content and the file's name.
-func (d *draft) replace(text string) error {
+func (d *draft) replace(ctx context.Context, clock wire.Clock, text string) error {
 	_, err := d.file.WriteAt([]byte(text), 0)
 	if err == nil {
 		err = d.file.Truncate(int64(len(text)))
@@ -59,7 +82,15 @@ func (d *draft) replace(text string) error {
 	if err = errors.Join(err, d.file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(d.file.Name(), d.path)
+	for range replaceTries {
+		if err = os.Rename(d.file.Name(), d.path); err == nil {
+			return nil
+		}
+		if clock.Sleep(ctx, time.Second/10) != nil {
+			break
+		}
+	}
+	return err
 }
 
 // remove removes the drafts that replaced nothing.

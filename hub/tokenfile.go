@@ -36,6 +36,8 @@ type tokenFile struct {
 	last   storedToken
 	reason string // why it couldn't be renewed
 	lost   bool   // for good
+	// the token that the files have instead of now, which couldn't be stored; "" if it could
+	instead string
 }
 
 const (
@@ -45,6 +47,9 @@ const (
 	lookAgain = 5 * time.Minute
 	// lockPatience is how long to wait for Python's lock.
 	lockPatience = 30 * time.Second
+	// renewTime is how long a renewal may take. Once it has begun, it isn't canceled: the Hub may
+	// have taken the old refresh token back.
+	renewTime = 30 * time.Second
 	// loginClient is the public OAuth client ID of huggingface_hub, which has no secret.
 	loginClient = "26be6b09-91c5-47da-9861-d2d2bb7a7e36"
 	// maxTokens limits the files, in bytes.
@@ -66,7 +71,10 @@ func (f *tokenFile) token(ctx context.Context) (string, error) {
 		return f.now, nil
 	}
 	f.look = now.Add(lookAgain)
-	x, known := readStored(f.stored()).find(f.now)
+	if f.instead != "" {
+		f.storeAgain(ctx)
+	}
+	x, known := f.login()
 	switch {
 	case !known: // another program may have renewed it
 		if other, err := readToken(f.path); err == nil && other != "" && f.last.name != "" {
@@ -74,7 +82,9 @@ func (f *tokenFile) token(ctx context.Context) (string, error) {
 		}
 	case f.lost, x.refresh == "", x.expires.IsZero():
 	case x.expires.Add(-lastDay).After(now):
-		f.last, f.look = x, x.expires.Add(-lastDay)
+		if f.last = x; f.instead == "" {
+			f.look = x.expires.Add(-lastDay)
+		}
 	default:
 		f.last = x
 		f.renew(ctx, x)
@@ -82,9 +92,17 @@ func (f *tokenFile) token(ctx context.Context) (string, error) {
 	return f.now, context.Cause(ctx)
 }
 
-// adopt makes a token the one in use.
+// login returns the login in use: as it was renewed, or as the files have it.
+func (f *tokenFile) login() (x storedToken, known bool) {
+	if f.instead != "" {
+		return f.last, true
+	}
+	return readStored(f.stored()).find(f.now)
+}
+
+// adopt makes a token of the files the one in use.
 func (f *tokenFile) adopt(token string) {
-	f.now, f.reason, f.lost = token, "", false
+	f.now, f.reason, f.lost, f.instead = token, "", false, ""
 	f.last, _ = readStored(f.stored()).find(token)
 }
 
@@ -97,13 +115,14 @@ func (f *tokenFile) refused(ctx context.Context, token string) (again bool, step
 	if f.now != token { // meanwhile
 		return true, hint.Hint{}
 	}
-	if other, err := readToken(f.path); err == nil && other != "" && other != token {
+	if other, err := readToken(f.path); err == nil && other != "" && other != token &&
+		other != f.instead {
 		f.t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
 		f.adopt(other)
 		f.look = time.Time{}
 		return true, hint.Hint{}
 	}
-	x, known := readStored(f.stored()).find(token)
+	x, known := f.login()
 	if !known || x.refresh == "" {
 		return false, hint.Hint{}
 	}
@@ -121,9 +140,9 @@ func (f *tokenFile) refused(ctx context.Context, token string) (again bool, step
 		cmp.Or(f.reason, "can't be renewed"))
 }
 
-// renew exchanges a token for a new one and stores it. If it can't, it keeps the old one and the
-// reason. It asks for nothing before it can store the answer, because the Hub may take the old
-// refresh token back with it.
+// renew exchanges a token for a new one, which is then in use, and stores it. If it can't, it keeps
+// the old one and the reason. It asks for nothing before it can store the answer, because the Hub may
+// take the old refresh token back with it.
 func (f *tokenFile) renew(ctx context.Context, x storedToken) {
 	err := f.locked(ctx, func() error {
 		file := f.stored()
@@ -132,15 +151,22 @@ func (f *tokenFile) renew(ctx context.Context, x storedToken) {
 		if !known {
 			return errors.New("its entry in " + file + " is gone")
 		}
-		if y.token != x.token { // another program was faster
+		old := cmp.Or(f.instead, x.token)
+		if y.token != old { // another program was faster
 			f.adopt(y.token)
 			return nil
 		}
+		y = x
 		drafts, err := openDrafts(file, f.path)
 		if err != nil {
 			return err
 		}
 		defer drafts.remove()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+		defer cancel()
 		got, err := f.exchange(ctx, y.refresh)
 		if err != nil {
 			return err
@@ -150,21 +176,13 @@ func (f *tokenFile) renew(ctx context.Context, x storedToken) {
 		if got.Seconds > 0 {
 			y.expires = f.t.Opt.Clock.Now().Add(time.Duration(got.Seconds) * time.Second)
 		}
-		list.set(y)
-		if err := drafts[0].replace(list.String()); err != nil {
-			return err
-		}
-		if active, err := readToken(f.path); err == nil && active == x.token {
-			if err := drafts[1].replace(y.token); err != nil {
-				return err
-			}
-		}
-		f.now, f.last, f.reason, f.lost = y.token, y, "", false
+		f.now, f.last, f.reason, f.lost, f.instead = y.token, y, "", false, old
 		f.look = f.t.Opt.Clock.Now().Add(lookAgain)
-		if next := y.expires.Add(-lastDay); next.After(f.look) {
+		f.t.Opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
+		f.store(ctx, list, drafts)
+		if next := y.expires.Add(-lastDay); f.instead == "" && next.After(f.look) {
 			f.look = next
 		}
-		f.t.Opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
 		return nil
 	})
 	if err != nil {
@@ -173,6 +191,45 @@ func (f *tokenFile) renew(ctx context.Context, x storedToken) {
 		f.lost = s == http.StatusBadRequest || s == http.StatusUnauthorized
 		f.reason = "can't be renewed: " + wire.OneLine(err.Error())
 		f.t.Opt.Log.Warn("can't renew the token of hf auth login", "file", f.path, "err", err)
+	}
+}
+
+// store stores the login in use. If it can't, the token stays in use, and the next look at the files
+// stores it.
+func (f *tokenFile) store(ctx context.Context, list *storedTokens, drafts drafts) {
+	list.set(f.last)
+	err := drafts[0].replace(ctx, f.t.Opt.Clock, list.String())
+	active, readErr := readToken(f.path)
+	if err = cmp.Or(err, readErr); err == nil && active == f.instead {
+		err = drafts[1].replace(ctx, f.t.Opt.Clock, f.now)
+	}
+	if err != nil {
+		f.t.Opt.Log.Warn("can't store the new token of hf auth login, which is only in use here",
+			"file", f.path, "err", err)
+		return
+	}
+	f.instead = ""
+}
+
+// storeAgain stores the login in use, unless the files have another one by now.
+func (f *tokenFile) storeAgain(ctx context.Context) {
+	err := f.locked(ctx, func() error {
+		list := readStored(f.stored())
+		y, known := list.read(f.last.name)
+		if !known || y.token != f.instead && y.token != f.now {
+			f.instead = ""
+			return nil
+		}
+		drafts, err := openDrafts(f.stored(), f.path)
+		if err != nil {
+			return err
+		}
+		defer drafts.remove()
+		f.store(ctx, list, drafts)
+		return nil
+	})
+	if err != nil {
+		f.t.Opt.Log.Warn("can't store the new token of hf auth login", "file", f.path, "err", err)
 	}
 }
 

@@ -1,10 +1,12 @@
 package hub_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -184,6 +186,88 @@ func TestLoginThatCannotBeRenewed(t *testing.T) {
 		if name == "revoked" && l.renewals() != 1 {
 			t.Errorf("%d renewals of a login that is over", l.renewals())
 		}
+	}
+}
+
+// TestRenewedLoginThatCannotBeStored checks a file that can't be replaced once the Hub has given a new
+// token, and so has taken the old one's refresh token back: the new token is in use, it's renewed in
+// its turn, and it's stored as soon as that works.
+func TestRenewedLoginThatCannotBeStored(t *testing.T) {
+	for _, name := range []string{"stored_tokens", "token"} {
+		l := logIn(t, time.Hour)
+		aside := filepath.Join(t.TempDir(), "aside")
+		l.srv.Inject(hubtest.Fault{Method: "POST", Path: "/oauth/token", Action: func(x *hubtest.Exchange) {
+			x.Next(x.ResponseWriter)
+			if err := errors.Join(os.Rename(l.path(name), aside), os.MkdirAll(filepath.Join(l.path(name), "x"), 0o700)); err != nil {
+				t.Error(err)
+			}
+		}})
+		back := func() {
+			must(t, os.RemoveAll(l.path(name)))
+			must(t, os.Rename(aside, l.path(name)))
+		}
+		c := l.client()
+		used := func() string {
+			must(t, l.ask(c))
+			sent := l.srv.Requests()
+			return strings.TrimPrefix(sent[len(sent)-1].Header.Get("Authorization"), "Bearer ")
+		}
+		token := used()
+		back()
+		if token == l.token || l.read("token") != l.token {
+			t.Errorf("%s: the token in use isn't the new one", name)
+		}
+		must(t, l.clock.Sleep(t.Context(), 2*time.Hour)) // the old one has ended
+		if again := used(); again != token || l.renewals() != 1 {
+			t.Errorf("%s: %d renewals, another token: %v", name, l.renewals(), again != token)
+		}
+		if l.read("token") != token || !strings.Contains(l.read("stored_tokens"), "hf_token = "+token+"\n") {
+			t.Errorf("%s: the new token isn't stored", name)
+		}
+		must(t, l.clock.Sleep(t.Context(), 29*24*time.Hour))
+		if next := used(); next == token || l.read("token") != next || l.renewals() != 2 {
+			t.Errorf("%s: %d renewals", name, l.renewals())
+		}
+	}
+}
+
+// TestRenewalIsFinished checks a run that ends while the Hub renews its token: the new one is stored.
+// A run that has ended before asks for none.
+func TestRenewalIsFinished(t *testing.T) {
+	l := logIn(t, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	l.srv.Inject(hubtest.Fault{Method: "POST", Path: "/oauth/token", Action: func(x *hubtest.Exchange) {
+		cancel()
+		x.Next(x.ResponseWriter)
+	}})
+	if _, err := l.client().Info(ctx, "me/closed", ""); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if token := l.read("token"); token == l.token || !strings.Contains(l.read("stored_tokens"), token) {
+		t.Error("the new token is lost")
+	}
+	must(t, l.ask(l.client()))
+	if n := l.renewals(); n != 1 {
+		t.Errorf("%d renewals", n)
+	}
+	l = logIn(t, time.Hour)
+	if _, err := l.client().Info(ctx, "me/closed", ""); !errors.Is(err, context.Canceled) || l.renewals() != 0 {
+		t.Errorf("%d renewals, %v", l.renewals(), err)
+	}
+}
+
+// TestOldDraftsGo checks that a renewal removes the drafts of a run that was killed, and no one else's.
+func TestOldDraftsGo(t *testing.T) {
+	l := logIn(t, time.Hour)
+	for name, age := range map[string]time.Duration{".df11-token-1": 2 * time.Hour, ".df11-token-2": time.Minute, ".token-3": 2 * time.Hour} {
+		must(t, os.WriteFile(l.path(name), []byte("hf_x"), 0o600))
+		must(t, os.Chtimes(l.path(name), time.Time{}, time.Now().Add(-age)))
+	}
+	must(t, l.ask(l.client()))
+	left, _ := filepath.Glob(l.path(".*"))
+	slices.Sort(left)
+	if want := []string{l.path(".df11-token-2"), l.path(".token-3")}; !slices.Equal(left, want) {
+		t.Error(left)
 	}
 }
 
