@@ -132,22 +132,30 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 			return nil, fmt.Errorf("%s: %w", m.spec(), err)
 		}
 	}
-	me := "you"
+	me, only := "", ""
 	mine := func(m listedModel) bool { return !strings.Contains(m.RepoID, "/") }
 	if f.target.push && slices.ContainsFunc(models, mine) {
 		c, err := f.client(u, "target")
-		if err == nil && c.OnlyRepo() == "" {
+		if err == nil {
+			only = c.OnlyRepo()
+		}
+		if err == nil && only == "" {
 			me, err = c.WhoAmI(ctx)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := distinct(models, me); err != nil {
+	if err := distinct(models, cmp.Or(me, "<you>")); err != nil {
 		return nil, err
 	}
 	for i, m := range models {
-		models[i].repo = m.target(me)
+		switch {
+		case m.RepoID == "" && only != "":
+			models[i].repo = only
+		case me != "" || !mine(m):
+			models[i].repo = m.target(me)
+		}
 	}
 	if !part.Whole() {
 		models = slice(models, part)
@@ -278,7 +286,7 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 	closed := map[string]error{} // namespaces that take no more, with the reason
 	answered := transform(known, func(p publication) bool { return p.Newest != "" })
 	for i, m := range models {
-		namespace := path.Dir(m.repo)
+		namespace := path.Dir(m.repo) // "." if the target isn't known, which is never closed
 		if why := closed[namespace]; why != nil && known[i].isClosedBy(why) {
 			b.add(batchResult{Source: m.spec(), Outcome: outcomeNotTried, Error: failureOf(why)})
 			continue

@@ -116,7 +116,7 @@ func (p listPatience) ask(ctx context.Context, e *hub.Error) (asked, answers boo
 	for _, m := range p.others() {
 		repo := p.repo(e.Side, m)
 		key := strings.ToLower(repo)
-		if seen[key] || len(seen) > maxAsked {
+		if repo == "" || seen[key] || len(seen) > maxAsked {
 			continue
 		}
 		seen[key], asked = true, true

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestTrustedPublishing checks that a job without a stored token publishes to the repo that trusts
@@ -47,6 +50,37 @@ func TestTrustedPublishing(t *testing.T) {
 		must(t, "verify", "acme/model-DF11", "--level", "proof")
 	}
 	ends(t, exitUsage, "HF_OIDC_RESOURCE", "org/model", "--push", "--repo-id", "acme/other")
+}
+
+// TestTargetsOfAList checks that a list's targets whose namespace isn't known have no name, so that
+// nobody asks the Hub about the repos of a user called "you".
+func TestTargetsOfAList(t *testing.T) {
+	s := startHub(t, "hf_secret", hubtest.WithPublisher("acme/model-DF11", "acme/ci"), hubtest.WithUser("hf_secret", hubtest.User{Name: "tester"}))
+	list := filepath.Join(t.TempDir(), "list.yaml")
+	targets := func(push bool, models string) (all []string) {
+		world.Write(t, list, "models: ["+models+"]\n")
+		u, _ := captured(t)
+		listed, err := (&convertFlags{target: targetFlags{push: push}}).models(t.Context(), u, list)
+		world.Must(t, err)
+		for _, m := range listed {
+			all = append(all, m.repo)
+		}
+		return all
+	}
+	const three = "org/model, {source: org/a, repo-id: other}, {source: org/b, repo-id: lab/b}"
+	if repos := targets(false, "org/model"); !slices.Equal(repos, []string{""}) {
+		t.Errorf("without a push: %q", repos)
+	}
+	if repos := targets(true, three); !slices.Equal(repos, []string{"tester/model-DF11", "tester/other", "lab/b"}) {
+		t.Errorf("%q", repos)
+	}
+	for name, value := range s.JobEnv("acme/ci") {
+		t.Setenv(name, value)
+	}
+	t.Setenv("HF_OIDC_RESOURCE", "acme/model-DF11")
+	if repos := targets(true, three); !slices.Equal(repos, []string{"acme/model-DF11", "", "lab/b"}) {
+		t.Errorf("for one repo: %q", repos)
+	}
 }
 
 // TestPushEndpoint reads sources from one Hub and publishes to another. Only the second one gets

@@ -178,7 +178,7 @@ func (f *convertFlags) checkRights(ctx context.Context, u *ui, found []publicati
 	}
 	for i := range found {
 		p := &found[i]
-		if !p.Todo {
+		if !p.Todo || p.repo == "" {
 			continue
 		}
 		if err := c.CheckRight(ctx, p.repo, p.exists); err != nil {
