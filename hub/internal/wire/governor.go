@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -96,7 +97,11 @@ func (g *Governor) limit(bytesPerSecond int64) {
 	}
 }
 
-// wait waits until a lane is open.
+// errImpatient says that a lane stays closed for longer than a call may wait.
+var errImpatient = errors.New("the wait would be too long")
+
+// wait waits until a lane is open. Others may close it again meanwhile. Within a call of Retry, the
+// wait counts as one of the call's, and errImpatient ends it.
 func (g *Governor) wait(ctx context.Context, t *Transport, key lane) error {
 	for {
 		g.mu.Lock()
@@ -105,6 +110,12 @@ func (g *Governor) wait(ctx context.Context, t *Transport, key lane) error {
 		d := now.until.Sub(t.Opt.Clock.Now())
 		if d <= 0 {
 			return context.Cause(ctx)
+		}
+		if waited := waitsOf(ctx); waited != nil {
+			if waited.total()+d > t.Opt.Patience {
+				return errImpatient
+			}
+			waited.add(d)
 		}
 		if err := t.Pause(ctx, key.host, now.reason, d); err != nil {
 			return err

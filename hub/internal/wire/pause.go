@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -84,6 +85,27 @@ func (w *waits) notice(now time.Time, d time.Duration) bool {
 	w.known, w.quiet = end, end.Add(repeated)
 	return true
 }
+
+// callWaits are the waits of one call of Retry together.
+type callWaits struct{ sum atomic.Int64 }
+
+type callWaitsKey struct{}
+
+// withWaits returns a context whose waits count together.
+func withWaits(ctx context.Context) (context.Context, *callWaits) {
+	w := new(callWaits)
+	return context.WithValue(ctx, callWaitsKey{}, w), w
+}
+
+// waitsOf returns those of a context, or nil.
+func waitsOf(ctx context.Context) *callWaits {
+	w, _ := ctx.Value(callWaitsKey{}).(*callWaits)
+	return w
+}
+
+func (w *callWaits) total() time.Duration { return time.Duration(w.sum.Load()) }
+
+func (w *callWaits) add(d time.Duration) { w.sum.Add(int64(d)) }
 
 // A Clock returns the time and waits. Many goroutines call both methods at once. Sleep returns the
 // cause of ctx as soon as ctx ends. The watch over stalled connections uses real time instead.

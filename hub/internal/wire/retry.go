@@ -37,7 +37,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 			return err
 		}
 	}
-	var waited time.Duration
+	ctx, waited := withWaits(ctx)
 	now := t.Opt.Clock.Now
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
 	same, words, renewed := 0, "", false
@@ -70,7 +70,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		e = e.failing(max(now().Sub(failing), t.away(e)))
 		d := t.delay(e, failures)
 		switch {
-		case r.NoRepeat, same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
+		case r.NoRepeat, same >= maxSame && t.insists(r, e), waited.total()+d > t.Opt.Patience:
 			return e.after(attempts)
 		case failures >= maxPages && errors.Is(e, errPage),
 			t.isSilent(r, e) && e.away >= silentPatience,
@@ -81,10 +81,12 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 			now().Add(d).Sub(start) > firstContact:
 			return e.Under(&notConnectedError{t.Endpoint.Host, e.Err}).after(attempts)
 		}
-		waited += d
 		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(),
 			"wait", d.String())
-		if err := t.pause(ctx, e, e.waitReason(failures), d); err != nil {
+		err = t.pause(ctx, e, e.waitReason(failures), d)
+		if errors.Is(err, errImpatient) {
+			return e.after(attempts)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -96,6 +98,7 @@ func (t *Transport) pause(ctx context.Context, e *Error, reason string, d time.D
 		t.Opt.Governor.close(t.Opt.Clock.Now(), e.lane, d, reason)
 		return t.Opt.Governor.wait(ctx, t, e.lane)
 	}
+	waitsOf(ctx).add(d)
 	return t.Pause(ctx, cmp.Or(e.lane.host, t.Endpoint.Host), reason, d)
 }
 

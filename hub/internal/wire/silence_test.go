@@ -84,6 +84,37 @@ func TestNobodyAsksAnEmptyBucket(t *testing.T) {
 	}
 }
 
+// TestWaitsForOthersCount checks a lane that others close again and again, by the refusals of their own
+// requests: the waits of a call never take longer than its patience, whether its own requests are
+// refused or it never gets to make one.
+func TestWaitsForOthersCount(t *testing.T) {
+	for name, first := range map[string]func(*http.Request) (*http.Response, error){
+		"an empty bucket": says(200, okUser, `RateLimit: "api";r=0;t=20`), "a refusal": says(429, "", "Retry-After: 20"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, closed := time.Now(), 0
+			var c *Transport
+			w := script(first, says(200, okUser))
+			c, _ = testTransport(t, w, realTime, func(o *Options) {
+				o.Patience = 30 * time.Minute
+				o.OnWait = func(wait Wait) {
+					if closed++; closed < 100 {
+						l := c.laneOf(&Request{Token: true}, c.Endpoint.URL)
+						c.Opt.Governor.close(time.Now(), l, wait.For+5*time.Minute, "rate limit reached")
+					}
+				}
+			})
+			_, err := whoAmI(t.Context(), c)
+			if err == nil {
+				_, err = whoAmI(t.Context(), c)
+			}
+			if took := time.Since(start); !errors.Is(err, ErrRateLimited) || took > 30*time.Minute || took < 20*time.Minute || w.Count() != 1 {
+				t.Errorf("%s: %v after %v, %d requests", name, err, took, w.Count())
+			}
+		})
+	}
+}
+
 // TestManyShortWaitsAreReported checks a hub that refuses every third request, from the first one on,
 // and doesn't say when to retry. People hear of it within 10 s, and not at every request. A refusal
 // now and then is nothing to tell.

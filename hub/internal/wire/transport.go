@@ -130,7 +130,9 @@ func isPage(h http.Header) bool {
 // it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
 	err := t.Opt.Governor.wait(ctx, t, t.laneOf(r, u))
-	if err != nil {
+	if errors.Is(err, errImpatient) {
+		return nil, t.Failure(r, u, fmt.Errorf("%w: %w", ErrRateLimited, err)).after(1)
+	} else if err != nil {
 		return nil, err
 	}
 	token := ""
