@@ -4,6 +4,7 @@ Usage: df11_test.py DF11_CONVERT SCRATCH. DF11_TEST_DRIVER names the stand-in fo
 """
 import contextlib
 import copy
+import ctypes.util
 import hashlib
 import http.server
 import io
@@ -660,6 +661,55 @@ class Calls(torch.nn.Module):
 
     def forward(self, x):
         return torch.nn.functional.linear(self.inner(torch.nn.functional.linear(x, self.p)), self.p)
+
+
+class Program(unittest.TestCase):
+    """The program that decodes on the CPU, played by a script."""
+
+    def stream(self, script):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=SCRATCH))
+        self.addCleanup(shutil.rmtree, folder)
+        program = folder / "program"
+        program.write_text("#!/bin/sh\n" + script)
+        program.chmod(0o755)
+        with unittest.mock.patch("df11.program.program", lambda: str(program)):
+            with df11.program.Stream(folder / "x.safetensors") as s:
+                weights = torch.empty(2, dtype=torch.bfloat16)
+                s.read(weights)
+        return weights
+
+    def test_talkative(self):
+        talk = "head -c 1000000 /dev/zero | tr '\\0' x >&2\n"
+        self.assertEqual(self.stream(talk + "printf '\\200\\077\\200\\077'").tolist(), [1, 1])
+        with self.assertRaises(df11.DF11Error) as e:
+            self.stream(talk)
+        self.assertIn("xxxx", str(e.exception))
+
+    def test_errors(self):
+        for script, words in (
+            ("echo 'df11-convert: no such file' >&2; exit 1", "^no such file$"),
+            ("printf abc", "its units don't hold what its headers say"),
+            ("head -c 1000000 /dev/zero", "its units don't hold what its headers say"),
+            ("printf abcd; exit 3", "its units don't hold what its headers say"),
+        ):
+            with self.assertRaisesRegex(df11.DF11Error, words):
+                self.stream(script)
+
+
+class Numbers(unittest.TestCase):
+    def test_names_with_odd_digits(self):
+        names = ["b.10", "b.9", "a." + "9" * 5000, "a.\u00b2", "a.\u0663", "a.x"]
+        self.assertEqual(
+            sorted(names, key=df11.match.natural),
+            ["a." + "9" * 5000, "a.x", "a.\u00b2", "a.\u0663", "b.9", "b.10"],
+        )
+
+    def test_a_driver_without_functions(self):
+        with unittest.mock.patch("df11.kernel.STAND_IN", ctypes.util.find_library("c")):
+            df11.kernel.driver.cache_clear()
+            self.addCleanup(df11.kernel.driver.cache_clear)
+            with self.assertRaisesRegex(df11.DF11Error, "no CUDA driver: .*cuInit"):
+                df11.kernel.driver()
 
 
 class Nested(unittest.TestCase):

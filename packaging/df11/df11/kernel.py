@@ -140,7 +140,7 @@ def driver() -> Driver:
     for name in [STAND_IN] if STAND_IN else names:
         try:
             return Driver(name)
-        except OSError as e:
+        except (OSError, AttributeError) as e:  # an old driver lacks functions
             error = e
     raise DF11Error(f"no CUDA driver: {error}")
 

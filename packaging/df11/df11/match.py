@@ -172,8 +172,12 @@ def match(model: torch.nn.Module, files: Files) -> Matched:
     return Matched(fills, unused)
 
 
+# Python's int takes neither every digit of Unicode nor a number of thousands of digits.
+NUMBER = re.compile("[0-9]{1,18}")
+
+
 def natural(name: str) -> list[tuple[int, Union[int, str]]]:
-    return [(0, int(x)) if x.isdigit() else (1, x) for x in name.split(".")]
+    return [(0, int(x)) if NUMBER.fullmatch(x) else (1, x) for x in name.split(".")]
 
 
 def unit_pieces(u: Unit, model: torch.nn.Module, names: Names) -> list[Piece]:
@@ -286,7 +290,7 @@ def slices(target: str, shape: tuple[int, ...], pieces: list[Piece]) -> list[Par
     parts, row = [], 0
     for piece in pieces:
         path, _, start = piece.name.rpartition(".")
-        if not start.isdigit() or len(shape) < 1:
+        if not NUMBER.fullmatch(start) or len(shape) < 1:
             raise DF11Error(
                 f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many"
             )

@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from importlib import metadata
 from pathlib import Path
 
@@ -38,10 +39,12 @@ class Stream:
         self.file = file
 
     def __enter__(self) -> "Stream":
+        # a pipe would fill up, because nothing reads it before the end
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [program(), "weights", str(self.file)],
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self.errors,
             bufsize=0,
         )
         return self
@@ -72,17 +75,23 @@ class Stream:
             self.read(torch.empty(n, dtype=torch.bfloat16))
 
     def failure(self) -> DF11Error:
-        text = "; ".join(self.process.stderr.read().decode(errors="replace").strip().splitlines())
+        self.process.stdout.close()  # ends a program that has more to say
+        self.process.wait()
+        self.errors.seek(0)
+        text = self.errors.read(1 << 16).decode(errors="replace")
+        text = "; ".join(text.strip().splitlines())
         return DF11Error(
             text.replace(f"{PROGRAM}: ", "", 1)
             or f"{self.file}: its units don't hold what its headers say"
         )
 
     def __exit__(self, kind, *_) -> None:
-        if kind:
-            self.process.kill()
-        elif self.process.stdout.read(1) or self.process.wait():
-            raise self.failure()
-        self.process.stdout.close()
-        self.process.stderr.close()
-        self.process.wait()
+        try:
+            if kind:
+                self.process.kill()
+            elif self.process.stdout.read(1) or self.process.wait():
+                raise self.failure()
+        finally:
+            self.process.stdout.close()
+            self.process.wait()
+            self.errors.close()
