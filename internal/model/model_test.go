@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -29,6 +30,35 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test"}, CacheDir: t.TempDir()})
 	must(t, err)
 	return dir, c
+}
+
+// TestOutputsOfAFolderThatCannotBeRead checks that only an output that isn't in the folder is read from
+// the repo: another error says what's wrong with the folder.
+func TestOutputsOfAFolderThatCannotBeRead(t *testing.T) {
+	dir, c := shards(t)
+	info, err := c.Info(t.Context(), "a/llama", "")
+	must(t, err)
+	var refs []hub.FileRef
+	for _, f := range info.Files {
+		if strings.HasSuffix(f.Path, ".safetensors") {
+			refs = append(refs, f.Ref(info.ID, info.SHA))
+		}
+	}
+	for _, why := range []error{os.ErrNotExist, os.ErrPermission, syscall.EIO, errors.New("changed")} {
+		open := func(name string) (*os.File, error) {
+			if name == refs[1].Path {
+				return nil, &os.PathError{Op: "open", Path: name, Err: why}
+			}
+			return os.Open(filepath.Join(dir, name))
+		}
+		d, err := OpenOutputs(t.Context(), refs, open, c, 0)
+		if gone := errors.Is(why, os.ErrNotExist); gone != (err == nil) || !gone && !errors.Is(err, why) {
+			t.Errorf("%v: %v", why, err)
+		}
+		if err == nil {
+			must(t, d.Close())
+		}
+	}
 }
 
 // TestFolderAndRepoAreAlike checks that a model and its bytes are the same in a folder and in a
