@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -68,13 +69,14 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 }
 
 // WriteFile writes data to path, atomically and durably. Until it's complete, the file is in path's
-// folder under another name.
+// folder under another name. WriteFile also removes what killed runs have left there so.
 func WriteFile(path string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return wrap("create", path, err)
 	}
 	defer root.Close()
+	removeTemporary(root, staleAge)
 	f, err := CreateIn(root, filepath.Base(path), ".", 0o666, 0)
 	if err != nil {
 		return err
@@ -85,12 +87,17 @@ func WriteFile(path string, data []byte) error {
 // TempName returns a new name for an unfinished file.
 func TempName() string { return tempPrefix + rand.Text() + tempSuffix }
 
-// removeTemporary deletes the temporary files that killed runs left in a folder. Lock the folder
-// first, so that no other process is writing there.
-func removeTemporary(dir *os.Root) {
+// staleAge is how long a temporary file hasn't changed once its writer must be gone.
+const staleAge = time.Hour
+
+// removeTemporary deletes the temporary files of some age that killed runs left in a folder. With no
+// age, lock the folder first, so that no other process is writing there.
+func removeTemporary(dir *os.Root, age time.Duration) {
 	left, _ := fs.Glob(dir.FS(), tempPrefix+"*"+tempSuffix)
 	for _, name := range left {
-		_ = dir.Remove(name) // which costs space if it stays
+		if st, err := dir.Lstat(name); age == 0 || err == nil && time.Since(st.ModTime()) >= age {
+			_ = dir.Remove(name) // which costs space if it stays
+		}
 	}
 }
 

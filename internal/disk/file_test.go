@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -157,8 +158,20 @@ func TestRemoveTemporary(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755))
-	removeTemporary(world.Root(t, dir))
+	removeTemporary(world.Root(t, dir), 0)
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", "a.tmp", "df11-x.tmp")
+}
+
+// TestWriteFileAfterAKill checks that the next write removes what a killed one has left, and nothing that
+// another one may still write, or that isn't ours.
+func TestWriteFileAfterAKill(t *testing.T) {
+	dir := t.TempDir()
+	for name, age := range map[string]time.Duration{".df11-old.tmp": 2 * time.Hour, ".df11-new.tmp": time.Minute, "x.tmp": 2 * time.Hour} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
+		must(t, os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-age)))
+	}
+	must(t, WriteFile(filepath.Join(dir, "page.html"), []byte("x")))
+	wantOnly(t, dir, ".df11-new.tmp", "page.html", "x.tmp")
 }
 
 // must ends the test if err isn't nil.

@@ -103,7 +103,7 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	removeTemporary(f.State)
+	removeTemporary(f.State, 0)
 	return f, nil
 }
 
