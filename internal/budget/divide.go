@@ -6,6 +6,7 @@ package budget
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -85,8 +86,8 @@ func (d *Demand) Least() int64 {
 // choices lists which spools may be in memory, the best choice first. The first choice is small
 // spools, which may fill half of the memory; the other half lets the fetcher run ahead. The
 // remainder isn't among them: it collects norms from every layer, so losing it in a kill would mean
-// reading every file again. If the disk is too small for the other spools, the next choices put
-// those above some size into memory, fewer and fewer of them.
+// reading every file again. If the disk is too small for the other spools, the second choice puts those
+// above some size into memory, as many as fit: fewer would only need more of the disk.
 func (d *Demand) choices() []choice {
 	sizes := []int64{0}
 	for _, o := range d.spooled {
@@ -96,22 +97,24 @@ func (d *Demand) choices() []choice {
 	sizes = slices.Compact(sizes)
 	small := d.largestWithin(sizes, d.memory/2)
 	list := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }}
-	for _, size := range sizes {
-		list = append(list, func(o *spans.Output) bool { return o.Size > size })
+	above := func(size int64) choice { return func(o *spans.Output) bool { return o.Size > size } }
+	fits := sort.Search(len(sizes), func(i int) bool { return d.peak(above(sizes[i])) <= d.memory })
+	if fits < len(sizes) {
+		list = append(list, above(sizes[fits]))
 	}
 	return list
 }
 
 // largestWithin returns the largest of rising sizes such that all spools up to that size never hold
 // more than limit together.
-func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
-	for _, size := range sizes {
-		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
-			break
-		}
-		largest = size
+func (d *Demand) largestWithin(sizes []int64, limit int64) int64 {
+	tooMany := sort.Search(len(sizes), func(i int) bool {
+		return d.peak(func(o *spans.Output) bool { return o.Size <= sizes[i] }) > limit
+	})
+	if tooMany == 0 {
+		return 0
 	}
-	return largest
+	return sizes[tooMany-1]
 }
 
 // onDisk returns the most that the spools on disk hold together.

@@ -2,6 +2,8 @@ package budget
 
 import (
 	"errors"
+	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -119,4 +121,90 @@ func inTurn(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 
 func segment(o *spans.Output, n int64) spans.Segment {
 	return spans.Segment{End: n, To: []spans.Delivery{{Output: o, Tensor: spans.Tensor{Tensor: plan.Tensor{Length: n}}}}}
+}
+
+// everyChoice is what choices listed before it searched: each size, one after the other.
+func everyChoice(d *Demand) []choice {
+	sizes := []int64{0}
+	for _, o := range d.spooled {
+		sizes = append(sizes, o.Size)
+	}
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
+	small := int64(0)
+	for _, size := range sizes {
+		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) > d.memory/2 {
+			break
+		}
+		small = size
+	}
+	list := []choice{func(o *spans.Output) bool { return o.Size <= small && len(o.Units) > 0 }}
+	for _, size := range sizes {
+		list = append(list, func(o *spans.Output) bool { return o.Size > size })
+	}
+	return list
+}
+
+// randomDemand is of outputs that begin and end in any order.
+func randomDemand(r *rand.Rand, n int, most int64) *Demand {
+	d := &Demand{memory: r.Int64N(2 * most), outMin: r.Int64N(most), begun: r.Int64N(2) * r.Int64N(most)}
+	var open []*spans.Output
+	for len(d.spooled) < n || len(open) > 0 {
+		if len(d.spooled) < n && (len(open) == 0 || r.IntN(2) == 0) {
+			o := &spans.Output{Size: r.Int64N(most)}
+			if r.IntN(4) > 0 {
+				o.Units = make([]*spans.Unit, 1)
+			}
+			d.spooled = append(d.spooled, o)
+			last := r.IntN(4) == 0
+			if d.arrivals = append(d.arrivals, arrival{o, true, last}); !last {
+				open = append(open, o)
+			}
+			continue
+		}
+		i := r.IntN(len(open))
+		d.arrivals = append(d.arrivals, arrival{open[i], false, true})
+		open = slices.Delete(open, i, i+1)
+	}
+	return d
+}
+
+// TestSearchFindsWhatEveryChoiceDoes checks that the choices that are searched for give the same shares
+// and the same least disk as looking at every size.
+func TestSearchFindsWhatEveryChoiceDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	divided, refused := 0, 0
+	for range 20_000 {
+		d := randomDemand(r, r.IntN(12), []int64{4, 20, 1000}[r.IntN(3)])
+		disk := r.Int64N(3000) * r.Int64N(2)
+		least, want := int64(math.MaxInt64), (*Shares)(nil)
+		for _, inMemory := range everyChoice(d) {
+			if d.peak(inMemory) > d.memory {
+				continue
+			}
+			onDisk := d.onDisk(inMemory)
+			least = min(least, onDisk+d.outMin)
+			if want == nil && (disk == 0 || onDisk+d.outMin <= disk) {
+				s := d.share(disk, onDisk, inMemory)
+				want = &s
+			}
+		}
+		if got := d.Least(); got != least {
+			t.Fatalf("%+v: least %d, not %d", d, got, least)
+		}
+		switch got, err := d.Divide(disk); {
+		case want == nil:
+			if e, ok := errors.AsType[*DiskError](err); !ok || e.Need != least || e.Have != disk {
+				t.Fatalf("%+v of %d: %v", d, disk, err)
+			}
+			refused++
+		case err != nil || !reflect.DeepEqual(got, *want):
+			t.Fatalf("%+v of %d: %+v, not %+v, %v", d, disk, got, *want, err)
+		default:
+			divided++
+		}
+	}
+	if min(divided, refused) < 1000 {
+		t.Errorf("%d divided, %d refused: the demands are too much alike", divided, refused)
+	}
 }
