@@ -304,7 +304,7 @@ func (m *Model) compareTaken(ctx context.Context, src Source, files []plan.File)
 func (m *Model) compareCard() error {
 	ours, err := m.Card()
 	if err != nil {
-		return nil // a result takes nothing of a card that can't be read
+		return nil //nolint:nilerr // a result takes nothing of a card that can't be read
 	}
 	theirs, err := metadata.ParseFrontMatter(m.Origin.card)
 	if err != nil {

@@ -1,7 +1,6 @@
 package names
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -10,9 +9,11 @@ import (
 // https://.
 var HubHosts = []string{"huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com"}
 
-// IsPublicHub reports whether an endpoint is one of these hosts, so the public Hub has the models that
-// are there.
+// IsPublicHub reports whether an endpoint, as a client of the Hub gives it, is one of these hosts. So
+// the public Hub has the models that are there.
 func IsPublicHub(endpoint string) bool {
-	u, err := url.Parse(endpoint)
-	return err == nil && slices.Contains(HubHosts, strings.ToLower(u.Hostname()))
+	_, host, _ := strings.Cut(endpoint, "://")
+	host, _, _ = strings.Cut(host, "/")
+	host, _, _ = strings.Cut(host, ":")
+	return slices.Contains(HubHosts, strings.ToLower(host))
 }
