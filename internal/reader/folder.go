@@ -52,9 +52,10 @@ func NewFolder(files Files, include []string) *Folder {
 	}
 	s := &search{f, files.Read}
 	s.findParts()
+	var read ignores
 	for _, p := range files.Paths {
 		if path.Base(p) == ".gitignore" {
-			g, whole := parseIgnore(files.Read(p))
+			g, whole := read.parse(files.Read(p))
 			f.ignore[path.Dir(p)], f.unread[path.Dir(p)] = g, !whole
 		}
 		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && IsOpened(path.Base(p)) {

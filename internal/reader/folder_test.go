@@ -2,6 +2,7 @@ package reader
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -232,14 +233,14 @@ func TestGlobs(t *testing.T) {
 		"":         {"a": false},
 	} {
 		for name, want := range names {
-			g, whole := parseIgnore([]byte("other\n" + pattern + "\n"))
+			g, whole := new(ignores).parse([]byte("other\n" + pattern + "\n"))
 			if got := g.match(name); got != want || !whole {
 				t.Errorf("%q matches %q: %v", pattern, name, got)
 			}
 		}
 	}
 	for name, want := range map[string]bool{"keep.json": false, "x.json": true, "d/keep.json": true, "deep/keep.json": false} {
-		g, _ := parseIgnore([]byte("*.json\r\n!keep.json  \n# x\n\nd/\n"))
+		g, _ := new(ignores).parse([]byte("*.json\r\n!keep.json  \n# x\n\nd/\n"))
 		if got := g.match(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -256,10 +257,11 @@ func TestGlobsNeverWiden(t *testing.T) {
 		"a[.].json": "", "x[+-9]a.json": "", "??.json": "é", "?.json": "a", "[é][é].json": "é",
 		"a.json\x00b\n": "a", "a.json\r\n": "a", `a.json\\\ `: "", "a.json   ": "a", `a.json\ `: "",
 		"*.json\n!A.json": "aé", "*.json\n![[:alpha:]].json": "aé", "*.json\n![\\a].json": "é", "*.json\n!y**/a.json": "aé",
-		"*.json\n!a.json":  "é",
+		"*.json\n!a.json": "é",
+		"[!X]*":           "aé", "[^X]*": "aé", "[!A]*.json": "aé", "*.json\n![!A]*.json": "", "[!b]*.json": "aé", // ours ignores case, Git doesn't
 		"[[:lower:]].json": "aé", // in doubt
 	} {
-		g, whole := parseIgnore([]byte(text))
+		g, whole := new(ignores).parse([]byte(text))
 		got := ""
 		for name, letter := range map[string]string{"x/a.json": "a", "é.json": "é"} {
 			if g.match(name) {
@@ -272,14 +274,56 @@ func TestGlobsNeverWiden(t *testing.T) {
 	}
 	long := strings.Repeat("#\n", maxIgnoreBytes/2)
 	for text, want := range map[string]bool{long: true, long + "#": false, strings.Repeat("a\n", maxIgnore+1): false} {
-		if g, whole := parseIgnore([]byte(text)); whole != want || g.match("tokenizer.json") == want {
+		if g, whole := new(ignores).parse([]byte(text)); whole != want || g.match("tokenizer.json") == want {
 			t.Errorf("%d bytes: %v", len(text), whole)
 		}
 	}
-	if g, whole := parseIgnore(nil); whole || !g.match("x/tokenizer.json") {
+	if g, whole := new(ignores).parse(nil); whole || !g.match("x/tokenizer.json") {
 		t.Error("a file that can't be read ignores nothing")
 	}
-	if g, _ := parseIgnore([]byte(strings.Repeat("*a", maxIgnoreBytes/2))); g.match(strings.Repeat("ab", 2000)) {
+	if g, _ := new(ignores).parse([]byte(strings.Repeat("*a", maxIgnoreBytes/2))); g.match(strings.Repeat("ab", 2000)) {
 		t.Error("it matches too much")
+	}
+}
+
+// TestClassesKeepBackWhatGitDoes checks each class of one byte, and each negated one, against what it
+// means in Git, for every name of one byte: what Git keeps back, we keep back.
+func TestClassesKeepBackWhatGitDoes(t *testing.T) {
+	for c := byte('!'); c < 0x7f; c++ {
+		for _, not := range []string{"", "!", "^"} {
+			if not == "" && (c == '!' || c == '^') { // that's a negated class without an end
+				continue
+			}
+			g, _ := new(ignores).parse([]byte("[" + not + "\\" + string(c) + "]"))
+			for name := byte('!'); name < 0x7f; name++ {
+				if git := (name == c) == (not == "") && name != '/' && name != '.'; git && !g.match(string(name)) {
+					t.Errorf("[%s%c] doesn't match %c", not, c, name)
+				}
+			}
+		}
+	}
+}
+
+// TestIgnoresAreBounded checks that the longest .gitignores of each kind, many of them, are read in time
+// that grows with their length, and that they keep little memory.
+func TestIgnoresAreBounded(t *testing.T) {
+	for _, unit := range []string{"[", "[a", "[]", "[\x01-\xfe]", "[!a-z]", "*", "**/", "?", "\\[", "a/", "[[:", "[-"} {
+		text := []byte(strings.Repeat(unit, maxIgnoreBytes/len(unit)))
+		var paths []string
+		for i := range 100 {
+			paths = append(paths, string(rune('a'+i%26))+strings.Repeat("x", i/26)+"/.gitignore")
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		f := NewFolder(Files{Paths: paths, Read: func(string) []byte { return text }}, nil)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 16<<20 {
+			t.Errorf("%q: %d bytes stay in memory", unit, kept)
+		}
+		if !f.isIgnored("bxx/tokenizer.json") {
+			t.Errorf("%q: the last of too many .gitignores doesn't ignore everything", unit)
+		}
 	}
 }

@@ -20,18 +20,21 @@ type glob struct {
 // globs are patterns of which the last match counts.
 type globs []glob
 
-// A .gitignore with more patterns or bytes ignores everything.
+// A .gitignore ignores everything if there are more patterns or bytes in it and the ones before it.
 const (
 	maxIgnore      = 1_000
 	maxIgnoreBytes = 64 << 10
 )
 
-// parseIgnore reads a .gitignore. A pattern in it that isn't surely understood matches all that it
-// may mean, so no file is published that Git keeps back. nil is a file that can't be read. It
-// ignores everything, and so does one that's too long; then whole is false.
-func parseIgnore(text []byte) (g globs, whole bool) {
+// An ignores reads the .gitignores of a folder, and counts what's in them.
+type ignores struct{ patterns, bytes int }
+
+// parse reads a .gitignore. A pattern in it that isn't surely understood matches all that it may
+// mean, so no file is published that Git keeps back. nil is a file that can't be read. It ignores
+// everything, and so does one that's too long; then whole is false.
+func (n *ignores) parse(text []byte) (g globs, whole bool) {
 	all := globs{newGlob("*", mayMean)}
-	if text == nil || len(text) > maxIgnoreBytes {
+	if n.bytes += len(text); text == nil || n.bytes > maxIgnoreBytes {
 		return all, false
 	}
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
@@ -40,7 +43,7 @@ func parseIgnore(text []byte) (g globs, whole bool) {
 		if line = trimBlanks(line); line == "" || line[0] == '#' {
 			continue
 		}
-		if len(g) == maxIgnore {
+		if n.patterns++; n.patterns > maxIgnore {
 			return all, false
 		}
 		if pattern, not := strings.CutPrefix(line, "!"); not {
@@ -86,8 +89,9 @@ func newGlob(pattern string, as reading) (g glob) {
 		b.WriteString("(?:.*/)?")
 	}
 	rest = latin1(strings.TrimPrefix(rest, "/"))
-	for begins := true; rest != ""; {
-		text, after, sure := nextOf(rest, begins)
+	for begins, mayEnd := true, true; rest != ""; {
+		text, after, sure := nextOf(rest, begins, mayEnd)
+		mayEnd = mayEnd && text != openClass
 		if !sure && as == surelyMeans {
 			return glob{Regexp: nothing}
 		}
@@ -114,10 +118,13 @@ func latin1(text string) string {
 // stars matches stars that cross folders.
 var stars = regexp.MustCompile(`^(/?)\*\*+(/|\\/|$)`)
 
+// openClass is the expression of a "[" that begins no class, because none ends after it.
+const openClass = `\[`
+
 // nextOf returns the expression of a pattern's first part, and the rest. begins says that the pattern
-// or a folder's name begins there. Unless its meaning is sure, the expression matches all that it may
+// or a folder's name begins there; mayEnd, that a class that begins there may have an end. Unless its meaning is sure, the expression matches all that it may
 // mean.
-func nextOf(pattern string, begins bool) (text, rest string, sure bool) {
+func nextOf(pattern string, begins, mayEnd bool) (text, rest string, sure bool) {
 	if m := stars.FindStringSubmatch(pattern); m != nil {
 		rest = pattern[len(m[0]):]
 		switch {
@@ -132,6 +139,8 @@ func nextOf(pattern string, begins bool) (text, rest string, sure bool) {
 		return "[^/]*", strings.TrimLeft(pattern, "*"), true
 	case c == '?':
 		return "[^/]", pattern[1:], true
+	case c == '[' && !mayEnd:
+		return openClass, pattern[1:], false
 	case c == '[':
 		text, rest, ended := class(pattern[1:])
 		switch {
@@ -140,7 +149,7 @@ func nextOf(pattern string, begins bool) (text, rest string, sure bool) {
 		case rest != "": // such as [[:alpha:]]
 			return ".*", "", false
 		}
-		return `\[`, pattern[1:], false
+		return openClass, pattern[1:], false
 	case c == '\\' && len(pattern) > 1:
 		pattern = pattern[1:]
 	}
@@ -152,44 +161,64 @@ func nextOf(pattern string, begins bool) (text, rest string, sure bool) {
 // it. It matches no "/". If the class has no end, the rest is "". If it has a name in it, the rest is
 // what begins there.
 func class(pattern string) (text, rest string, ended bool) {
-	runes := []rune(pattern)
-	i, not := 0, len(runes) > 0 && strings.ContainsRune("!^", runes[0])
+	rest, not := pattern, strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "^")
 	if not {
-		i++
+		rest = rest[1:]
 	}
-	var b strings.Builder
+	next := func() rune { // the next byte, as latin1 spells it
+		c, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+		return c
+	}
+	var in [256]bool
 	add := func(low, high rune) {
 		for ; low <= high; low++ {
-			if low != '/' {
-				fmt.Fprintf(&b, `\x{%x}`, low)
-			}
+			in[low] = true
 		}
 	}
 	var before rune // the byte that a range may begin with
-	for first := true; i < len(runes); i, first = i+1, false {
-		c := runes[i]
+	for first := true; rest != ""; first = false {
+		after := rest
+		c := next()
 		switch {
 		case c == ']' && !first:
-			if not {
-				return "[^/" + b.String() + "]", string(runes[i+1:]), true
+			return anyOf(&in, !not), rest, true
+		case c == '[' && strings.HasPrefix(rest, ":"):
+			return "", after, false
+		case c == '-' && before != 0 && rest != "" && rest[0] != ']':
+			if c = next(); c == '\\' && rest != "" {
+				c = next()
 			}
-			return "[" + cmp.Or(b.String(), `^\x{0}-\x{10ffff}`) + "]", string(runes[i+1:]), true
-		case c == '[' && i+1 < len(runes) && runes[i+1] == ':':
-			return "", string(runes[i:]), false
-		case c == '-' && before != 0 && i+1 < len(runes) && runes[i+1] != ']':
-			if i++; runes[i] == '\\' && i+1 < len(runes) {
-				i++
-			}
-			add(before, runes[i])
+			add(before, c)
 			before = 0
 			continue
-		case c == '\\' && i+1 < len(runes):
-			i++
+		case c == '\\' && rest != "":
+			c = next()
 		}
-		before = runes[i]
+		before = c
 		add(before, before)
 	}
 	return "", "", false
+}
+
+// anyOf returns the expression of the bytes, except "/", that are in a class, or that aren't. The
+// latter ignores no case: Git keeps V back for [^v].
+func anyOf(in *[256]bool, are bool) string {
+	var b strings.Builder
+	flags := ""
+	if !are {
+		flags = "-i"
+	}
+	for c := 0; c < len(in); c++ {
+		begin := c
+		for c < len(in) && in[c] == are && c != '/' {
+			c++
+		}
+		if c > begin {
+			fmt.Fprintf(&b, `\x{%x}-\x{%x}`, begin, c-1)
+		}
+	}
+	return "(?" + flags + ":[" + cmp.Or(b.String(), `^\x{0}-\x{10ffff}`) + "])"
 }
 
 // match reports whether the patterns name a file or a folder above it. Nothing below a named folder
