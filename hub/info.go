@@ -140,7 +140,7 @@ type infoDocument struct {
 	PipelineTag    any `json:"pipeline_tag"`
 	LibraryName    any `json:"library_name"`
 	LastModified   any
-	Siblings       []fileRow
+	Siblings       fileRows
 }
 
 // access says who may see the repo.

@@ -1,14 +1,17 @@
 package hub
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -24,6 +27,36 @@ type fileRow struct {
 		Size        int64
 	}
 }
+
+// maxFiles is how many files a repo may have: as many as the Hub advises at most, and as a model may
+// have. https://huggingface.co/docs/hub/repositories-recommendations
+const maxFiles = 100_000
+
+// fileRows are the rows of one answer. Their number is bounded before they're held, because an empty
+// row takes fifty times the memory of its JSON.
+type fileRows []fileRow
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (rows *fileRows) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return json.Unmarshal(b, (*[]fileRow)(rows))
+	}
+	for d.More() {
+		if len(*rows) == maxFiles {
+			return errFiles
+		}
+		var row fileRow
+		if err := d.Decode(&row); err != nil {
+			return err
+		}
+		*rows = append(*rows, row)
+	}
+	return nil
+}
+
+// errFiles says that a repo has too many files.
+var errFiles = fmt.Errorf("%w: it has more than %s files", wire.ErrTooLarge, human.Grouped(maxFiles))
 
 // file checks and converts a row. A size of -1 is unknown.
 func (r *fileRow) file() (FileInfo, error) {
@@ -54,7 +87,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (_ map[string]FileI
 		wire.RevPath("tree", rev)+"?recursive=true&expand=false")
 	tree, size := map[string]FileInfo{}, 0
 	for r.URL != "" {
-		var rows []fileRow
+		var rows fileRows
 		header, err := c.t.Call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
@@ -74,7 +107,9 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (_ map[string]FileI
 			if file.Size < 0 {
 				return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "no size of %q", file.Path)
 			}
-			tree[file.Path] = file
+			if tree[file.Path] = file; len(tree) > maxFiles {
+				return nil, c.t.Failure(r, nil, errFiles)
+			}
 		}
 		if r.URL, err = nextPage(c.t, r, header); err != nil {
 			return nil, err

@@ -125,6 +125,9 @@ func decode(body io.Reader, out any) error {
 	if err = json.Unmarshal(data, out); err == nil {
 		return nil
 	}
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
 	syntax, isSyntax := errors.AsType[*json.SyntaxError](err)
 	kind, isType := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
