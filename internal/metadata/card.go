@@ -141,10 +141,11 @@ var staleTag = regexp.MustCompile(
 
 // cardTags returns our tags, then the source's tags that still hold, each once.
 func cardTags(source []string) []string {
-	tags := slices.Clone(ownTags)
-	for _, t := range source {
-		same := func(s string) bool { return strings.EqualFold(s, t) }
-		if t != "" && !slices.ContainsFunc(tags, same) && !staleTag.MatchString(t) {
+	var tags []string
+	has := map[string]bool{"": true}
+	for i, t := range slices.Concat(ownTags, source) {
+		if key := strings.ToLower(t); !has[key] && (i < len(ownTags) || !staleTag.MatchString(t)) {
+			has[key] = true
 			tags = append(tags, t)
 		}
 	}

@@ -74,11 +74,16 @@ var frontMatterBlock = regexp.MustCompile(
 	`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
 
 // These bound the block. Real ones have a few kilobytes, or hundreds with a model-index, and about
-// 20 members. The YAML library compares each member's name with each other.
+// 20 members. The YAML library compares each member's name with each other, and takes some 200 bytes
+// for a node.
 const (
 	maxFrontMatter = 1 << 20
 	maxMembers     = 1000
+	maxMarks       = 120_000 // before each node lies one of nodeMarks, except that a comma may begin two
 )
+
+// nodeMarks are what begins a member or a value in YAML.
+var nodeMarks = []string{"\n", ",", "[", "{", ":", "- ", "? "}
 
 // ParseFrontMatter reads the block of a README.md. A file without one has no members. A block that
 // isn't a YAML mapping, or is too large, is an error, and so is a file in UTF-16.
@@ -108,6 +113,13 @@ func parseBlock(readme []byte) (*yaml.Node, error) {
 		return nil, nil
 	case len(m[1]) > maxFrontMatter:
 		return nil, errors.New("too large")
+	}
+	marks := 0
+	for _, mark := range nodeMarks {
+		marks += bytes.Count(m[1], []byte(mark))
+	}
+	if marks > maxMarks {
+		return nil, errors.New("it has more than 120,000 names and values")
 	}
 	if err := yaml.Unmarshal(m[1], &doc); err != nil || len(doc.Content) == 0 {
 		return nil, err
