@@ -90,6 +90,7 @@ func ofManifest(d *model.DF11, workers int,
 	}
 	var files []model.File
 	var all safetensors.Headers
+	in := map[string]string{} // each tensor's file
 	for i, f := range m.Source.Files {
 		if f.Header == "" {
 			return nil, nil, model.Invalidf(names.Manifest, "no header of the original's %q",
@@ -101,6 +102,13 @@ func ofManifest(d *model.DF11, workers int,
 		}
 		if f.SHA256 == "" {
 			return nil, nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
+		}
+		for _, t := range h.Tensors { // no conversion takes an original that has one twice
+			if other, ok := in[t.Name]; ok {
+				return nil, nil, model.Invalidf(names.Manifest, "it says that %s and %s of the original hold %s",
+					other, f.Path, t.Name)
+			}
+			in[t.Name] = f.Path
 		}
 		files = append(files,
 			model.File{WeightFile: plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size},

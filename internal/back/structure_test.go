@@ -120,6 +120,11 @@ func TestManifestOfTheOriginal(t *testing.T) {
 		{"size", func(m *metadata.Manifest) { m.Source.Files[0].Size++ }, "header of model.safetensors"},
 		{"header", func(m *metadata.Manifest) { m.Source.Files[0].Header += " " }, "header of model.safetensors"},
 		{"no header", func(m *metadata.Manifest) { m.Source.Files[0].Header = "" }, "no header"},
+		{"a file twice", func(m *metadata.Manifest) {
+			again := m.Source.Files[0]
+			again.Path = "again.safetensors"
+			m.Source.Files = append(m.Source.Files, again)
+		}, "model.safetensors and again.safetensors of the original hold "},
 		{"dropped", func(m *metadata.Manifest) { m.Dropped = []string{"vae.x", "vae.y"} }, "its tensor vae.x was left out, 2 in all"},
 	} {
 		p := newFolders(t).described()

@@ -70,7 +70,12 @@ func newFiles(s store, list []plan.File) (*files, error) {
 			hint.ModelAlone)
 	}
 	f := &files{store: s, list: list, byPath: make(map[string]plan.File, len(list))}
+	left := int64(maxModelBytes)
 	for _, x := range list {
+		if left -= max(0, x.Size); x.Size > maxModelBytes || left < 0 {
+			return nil, fmt.Errorf("the sizes of its files add up to more than an exbibyte (%q has %d bytes), "+
+				"which no disk holds", x.Path, x.Size)
+		}
 		f.byPath[x.Path] = x
 	}
 	return f, nil
@@ -97,6 +102,9 @@ func (f *files) weightsIn(dir string) []plan.File {
 	slices.SortFunc(weights, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
 	return weights
 }
+
+// maxModelBytes bounds the sizes of a model's files together, so that no sum overflows.
+const maxModelBytes = 1 << 60
 
 // Limits for files that are read whole into memory (docs/format.md §16).
 const (

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,6 +210,22 @@ func TestManyConfigs(t *testing.T) {
 	}
 	if n := len(srv.Requests()); n > 250 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// TestSizesAddUp checks that no sum of the sizes of a model's files overflows.
+func TestSizesAddUp(t *testing.T) {
+	for _, sizes := range [][]int64{{1<<63 - 1}, {1<<63 - 1, 1}, {1 << 62, 1 << 62}, {1 << 59, 1 << 59, 1}} {
+		var list []plan.File
+		for i, size := range sizes {
+			list = append(list, plan.File{Path: strconv.Itoa(i), Size: size})
+		}
+		if _, err := newFiles(nil, list); err == nil {
+			t.Errorf("%d is accepted", sizes)
+		}
+	}
+	if _, err := newFiles(nil, []plan.File{{Path: "a", Size: 1 << 59}, {Path: "b", Size: 1 << 59}, {Path: "c", Size: -1}}); err != nil {
+		t.Error(err)
 	}
 }
 
