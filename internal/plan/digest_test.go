@@ -118,3 +118,25 @@ func TestDigestsCoverWhatIsNotStored(t *testing.T) {
 		t.Error("the plan's digest ignores what is left out")
 	}
 }
+
+// TestAskedStays checks that options have the digest that manifests store, so that a target that is
+// up to date stays so with the next version.
+func TestAskedStays(t *testing.T) {
+	const exact = "651b434685b5dcd544390a7b83d28a6a777db47cdd52b831c866f31e30a895c5"
+	for _, tt := range []struct {
+		want string
+		opt  Options
+	}{
+		{"", Options{}},
+		{"", Options{Finished: true, Memory: 1, Root: "/a"}},
+		{exact, Options{ExactF32: true}},
+		{exact, Options{ExactF32: true, Finished: true, Memory: 1, Root: "/a"}},
+		{"e3fcf660316926c1235a6facadb66499d1a3e9ee99eab8f9d7e64b4a9bd9fdaa", Options{License: "mit"}},
+		{"581ac20be87c9c311bada87a8fbb4d759de337bd4ab0e5c79d6d09b07218b75d", Options{Layout: catalog.ComfyUI, Component: "transformer_2", WeightFile: "a.safetensors", Like: "qwen3-untied", Unfilled: true}},
+		{"561f1304c8424f962cb39d43c5ca4946ec66322e4f7a27d0e5e7da4a86dbcdf9", Options{PatternDict: catalog.PatternDict{{Regex: "lm_head"}, {Regex: `h\.\d+`, Attrs: []string{"a", "b.c"}}}, Include: []string{"*.py"}, For: OfficialReader}},
+	} {
+		if got := tt.opt.Asked(); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.opt, got, tt.want)
+		}
+	}
+}

@@ -80,19 +80,19 @@ type Options struct {
 	ExactF32   bool // compress F32 weights whose values are all exact in BF16
 	Unfilled   bool // accept a dict with units that no reader can fill
 	// patterns of files of a local folder to copy, although no reader of the model opens them
-	Include []string `json:",omitempty"`
+	Include []string
 	// the reader that must fill every unit: OfficialReader, or "" for any
-	For string `json:",omitempty"`
+	For string
 	// License is the license that the card gets. It decides nothing of the plan.
-	License string `json:",omitempty"`
+	License string
 	// Finished says that PatternDict is a finished model's. Then Like, if it's an entry that fits the
 	// source, or else the entry that fits best, lends its names and ties.
-	Finished bool `json:"-"`
+	Finished bool
 	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
 	// nothing.
-	Memory int64 `json:"-"`
+	Memory int64
 	// Root is the path of a local source, as the user wrote it. Only a hint names it.
-	Root string `json:"-"`
+	Root string
 }
 
 // WeightBytes returns the total size of the weight files.
@@ -100,12 +100,28 @@ func (s *Source) WeightBytes() int64 {
 	return sum(s.Weights, func(w WeightFile) int64 { return w.Size })
 }
 
-// Asked returns the SHA-256 of the options, or "" if all have their defaults.
+// asked are the options that decide what a run publishes. Manifests store the SHA-256 of their JSON, so
+// a member that is added later must be left out of it while it has its default.
+type asked struct {
+	PatternDict           catalog.PatternDict
+	Like                  string
+	Layout                catalog.Layout
+	Component, WeightFile string
+	ExactF32, Unfilled    bool
+	Include               []string `json:",omitempty"`
+	For                   string   `json:",omitempty"`
+	License               string   `json:",omitempty"`
+}
+
+// Asked returns the SHA-256 of the options that decide what a run publishes, or "" if all of these
+// have their defaults.
 func (o Options) Asked() string {
-	if asked := digest(o); asked != digest(Options{}) {
-		return asked
+	sum := digest(asked{o.PatternDict, o.Like, o.Layout, o.Component, o.WeightFile, o.ExactF32, o.Unfilled,
+		o.Include, o.For, o.License})
+	if sum == digest(asked{}) {
+		return ""
 	}
-	return ""
+	return sum
 }
 
 // A reading is a source and what its small files say. It never changes.
