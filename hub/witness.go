@@ -121,6 +121,8 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 			w.differs(f.Path, "is listed with %d bytes and SHA-256 %s", is.LFS.Size, is.LFS.SHA256)
 		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // hfd lists no sizes
 			w.differs(f.Path, "is listed with %d bytes", is.Size)
+		case is.LFS == nil && is.BlobID != "" && f.BlobID != "" && is.BlobID != f.BlobID:
+			w.differs(f.Path, "is listed with git's hash %s", is.BlobID)
 		case slices.Contains(whole, f.Path):
 			if err := w.readWhole(ctx, f); err != nil {
 				return err
@@ -204,7 +206,7 @@ type gate struct {
 	repo, commit string
 	url          string
 	server       *http.Server
-	failed       atomic.Pointer[error] // the last request that failed
+	failed       atomic.Pointer[error] // the first request that failed: later ones may follow from it
 }
 
 func (c *Client) openGate(ctx context.Context, repo, commit string) (*gate, error) {
@@ -250,7 +252,7 @@ func (g *gate) head(out http.ResponseWriter, in *http.Request, path string) {
 }
 
 func (g *gate) fail(out http.ResponseWriter, err error) {
-	g.failed.Store(&err)
+	g.failed.CompareAndSwap(nil, &err)
 	http.Error(out, "", http.StatusBadGateway)
 }
 

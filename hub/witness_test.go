@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -103,4 +104,24 @@ func TestWitness(t *testing.T) {
 func sum(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:])
+}
+
+// TestWitnessOfPlainFiles checks files that aren't in LFS, and that the other client doesn't read: other
+// bytes of equal size have another hash in git.
+func TestWitnessOfPlainFiles(t *testing.T) {
+	w := newWorld(t, 100)
+	w.srv.AddRepo(target, map[string][]byte{"README.md": []byte("new"), "config.json": []byte("{}")})
+	hash := func(text string) string {
+		h := hub.NewHash("git", int64(len(text)))
+		h.Write([]byte(text))
+		return fmt.Sprintf("%x", h.Sum(nil))
+	}
+	for text, want := range map[string]bool{"new": true, "old": false} {
+		sent := []hub.FileInfo{{Path: "README.md", Size: 3, SHA256: sum([]byte(text)), BlobID: hash(text)}}
+		err := w.Witness(t.Context(), target, w.srv.Head(target, "main"), sent)
+		e, wrong := errors.AsType[*hub.WitnessError](err)
+		if (err == nil) != want || wrong == want || wrong && (len(e.Files) != 1 || e.Files[0].Path != "README.md" || e.Files[0].Gone) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

@@ -168,6 +168,7 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	for _, f := range res.Files {
 		if f.Path != names.Card || !r.Found().CardStays() {
 			send(f.File())
+			sent[len(sent)-1].BlobID = f.Blob
 		}
 	}
 	at := r.Where()
