@@ -147,7 +147,9 @@ func (d *DF11) checkOdd(ctx context.Context, err error) error {
 // load opens all weight files. It reads the config, the manifest, the card, and the headers of the
 // weight files that the official loader reads.
 func (d *DF11) load(ctx context.Context, memory int64) error {
-	d.memory = TableMemory(memory, 2)
+	if err := d.limit(TableMemory(memory, 2)); err != nil {
+		return err
+	}
 	var weights []string
 	for _, file := range d.list {
 		if reader.IsSafetensors(file.Path) {

@@ -147,6 +147,19 @@ func (f *files) small(ctx context.Context, path string, limit int64) ([]byte, er
 	return f.read(ctx, path, limit)
 }
 
+// perFile is how much memory a file of a listing takes at most, with a path of some length: as a row of
+// the Hub's answer, as a file, and by its path.
+const perFile = 400
+
+// limit sets the memory budget, 0 for none. It refuses a listing that the budget can't hold.
+func (f *files) limit(memory int64) error {
+	f.memory = memory
+	if size := perFile * int64(len(f.list)); memory > 0 && size > memory {
+		return &MemoryError{fmt.Sprintf("the list of %s files", human.Grouped(int64(len(f.list)))), size, memory}
+	}
+	return nil
+}
+
 // mostOf returns the size of the largest small file that the memory budget allows, limit at most.
 func (f *files) mostOf(limit int64) int64 {
 	if f.memory == 0 {

@@ -213,6 +213,30 @@ func TestManyConfigs(t *testing.T) {
 	}
 }
 
+// TestListingsFitTheBudget checks that a source and a DF11 model with more files than the memory budget
+// can list are refused.
+func TestListingsFitTheBudget(t *testing.T) {
+	for n, good := range map[int]bool{1000: true, 1001: false} {
+		for _, memory := range []int64{0, 1000 * perFile} {
+			f, err := newFiles(newLocal(""), make([]plan.File, n))
+			must(t, err)
+			if err := f.limit(memory); (err == nil) != (good || memory == 0) {
+				t.Errorf("%d files in %d bytes: %v", n, memory, err)
+			}
+		}
+	}
+	f, err := newFiles(newLocal(""), make([]plan.File, 1001))
+	must(t, err)
+	_, _, err = openSource(t.Context(), f, &Model{}, plan.Options{Memory: 1000 * perFile})
+	if _, ok := errors.AsType[*MemoryError](err); !ok {
+		t.Error("a source:", err)
+	}
+	err = (&DF11{files: f}).load(t.Context(), 2*1000*perFile+BaseMemory)
+	if _, ok := errors.AsType[*MemoryError](err); !ok {
+		t.Error("a DF11 model:", err)
+	}
+}
+
 // TestSizesAddUp checks that no sum of the sizes of a model's files overflows.
 func TestSizesAddUp(t *testing.T) {
 	for _, sizes := range [][]int64{{1<<63 - 1}, {1<<63 - 1, 1}, {1 << 62, 1 << 62}, {1 << 59, 1 << 59, 1}} {

@@ -104,8 +104,11 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 // openSource makes a source of files and fills in m. On an error it closes the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
-	f.memory = opt.Memory
-	if err := s.describe(ctx, m, opt); err != nil {
+	err := f.limit(opt.Memory)
+	if err == nil {
+		err = s.describe(ctx, m, opt)
+	}
+	if err != nil {
 		if m.card == nil && m.cardKept == "" {
 			m.card, _ = s.readIf(ctx, names.Card, maxConfigBytes) // only for the hint
 		}
