@@ -168,6 +168,41 @@ func TestTwoCommitsAtOnce(t *testing.T) {
 	}
 }
 
+// TestUploadIsSentOn uploads to a hub that sends a PUT on to its storage. The storage gets all bytes, but
+// not the token that the hub put into its own link, and the hub gets none of the bytes. Another
+// status than 307 and 308 is refused.
+func TestUploadIsSentOn(t *testing.T) {
+	ways := hubtest.Servers["git"]
+	ways.SendsOn = true
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(ways)), 100)
+	if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
+		t.Fatal(err)
+	}
+	data := pattern(3 << 20) // more than systems buffer
+	if _, err := w.push(t, weight, data); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(t, weight, data)
+	sent := map[hubtest.Host]int64{}
+	for _, q := range w.srv.Requests() {
+		if q.Method != "PUT" {
+			continue
+		}
+		sent[q.Host] += q.Received
+		if token := q.Header.Get("Authorization") != ""; token != (q.Host == hubtest.HostHub) {
+			t.Errorf("%s %s: Authorization: %v", q.Host, q.Path, token)
+		}
+	}
+	if len(sent) != 2 || sent[hubtest.HostHub] > 0 || sent[hubtest.HostCDN] != int64(len(data)) {
+		t.Errorf("bytes received by the hub and its storage: %v", sent)
+	}
+	w.srv.Inject(hubtest.Fault{Name: "found", Method: "PUT", Path: "*/lfs/objects/*", Times: hubtest.Always,
+		Action: hubtest.Status(302, hubtest.Header{"Location": w.srv.CDNURL}, "")})
+	if _, err := w.push(t, "other.safetensors", pattern(5000)); !errors.Is(err, hub.ErrNotHub) {
+		t.Errorf("302: %v", err)
+	}
+}
+
 // TestCompletionThatWorkedIsFound checks a completion whose answer got lost and whose upload id is
 // gone. The next batch call says that the object is there.
 func TestCompletionThatWorkedIsFound(t *testing.T) {

@@ -292,7 +292,7 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i],
 		Header: p.header,
 		Body:   func() io.Reader { return u.section(off, n) }, Size: n,
-		Bulk: true, Follow: wire.FollowSame, Slow: slowAnswer}
+		Bulk: true, Follow: wire.FollowStorage, Slow: slowAnswer}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		if err := wire.Take(ctx, u.puts); err != nil {
 			return err

@@ -72,6 +72,11 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 		upload = map[string]any{"href": c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID,
 			"x-id=PutObject")}
 	}
+	if c.cfg.SendsOn {
+		multipart = false
+		upload = map[string]any{"href": c.URL + "/" + c.repo.name + ".git/lfs/objects/" + p.OID,
+			"header": map[string]string{"Authorization": c.r.Header.Get("Authorization")}}
+	}
 	verify := map[string]any{"href": c.URL + "/" + c.repo.name + ".git/info/lfs/objects/verify"}
 	m["actions"] = map[string]any{"upload": upload, "verify": verify}
 	return multipart
@@ -90,6 +95,15 @@ func (c *call) multipartAction(p lfsPointer) map[string]any {
 		"%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id,
 		strings.ReplaceAll(c.repo.name, "/", "%2F"))
 	return map[string]any{"href": href, "header": header}
+}
+
+// sendOn sends an upload on to the storage, without reading it.
+func sendOn(c *call) (any, error) {
+	if !c.cfg.SendsOn {
+		return nil, fail(http.StatusNotFound, "Not Found")
+	}
+	link := c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+c.r.PathValue("sha"), "x-id=PutObject")
+	return http.RedirectHandler(link, http.StatusTemporaryRedirect), nil
 }
 
 func lfsVerify(c *call, p lfsPointer) (any, error) {

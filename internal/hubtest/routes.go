@@ -97,6 +97,7 @@ func (s *Server) siteRoutes() map[string]handler {
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  routeBody(s, accessWrite, batchObjects),
 		"POST /{ns}/{git}/info/lfs/objects/verify": routeBody(s, accessWrite, lfsVerify),
+		"PUT /{ns}/{git}/lfs/objects/{sha}":        s.route(accessWrite, sendOn),
 	}
 }
 

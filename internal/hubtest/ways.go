@@ -20,7 +20,10 @@ type Ways struct {
 	// the size betrays. KohakuHub does so, in process_lfs_file and _make_tree_item:
 	// https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/commit/routers/operations.py#L220
 	// https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/repo/routers/tree.py#L229
-	OneRow    bool
+	OneRow bool
+	// links for uploads are the hub's own, with a token, and lead on to the storage, as hfd's to S3:
+	// https://github.com/matrixhub-ai/hfd/blob/c4fdaa7/pkg/backend/lfs/handler_git_lfs.go#L95
+	SendsOn   bool
 	MakesOver bool // creating a repo that is there is 200, too, and changes nothing
 	ReadOnly  bool // whatever would write is 405
 }

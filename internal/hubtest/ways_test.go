@@ -79,6 +79,11 @@ func TestWays(t *testing.T) {
 			commit(t, s, "main", large, "second")
 			return listed(t, s)
 		}, "6 bytes, 1636, second", "5 bytes, 1636, first"},
+		"SendsOn": {func(t *testing.T, s *Server) string {
+			up := batch(t, s, "me/m", []byte("large")).Actions["upload"]
+			sent := ask(t, "PUT", up.Href, strings.TrimPrefix(up.Header["Authorization"], "Bearer "), "large")
+			return fmt.Sprint(sent.status, " ", strings.HasPrefix(up.Href, s.URL), " ", strings.HasPrefix(sent.header.Get("Location"), s.CDNURL))
+		}, "200 false false", "307 true true"},
 		"MakesOver": {status("POST", "/api/repos/create", `{"name":"m","organization":"me"}`), "409", "200"},
 		"ReadOnly":  {status("POST", "/api/repos/create", `{"name":"n","organization":"me"}`), "200", "405"},
 	} {
@@ -97,7 +102,7 @@ func TestWays(t *testing.T) {
 			}
 		}
 	}
-	if n := reflect.TypeFor[Ways]().NumField(); n != 13 {
+	if n := reflect.TypeFor[Ways]().NumField(); n != 14 {
 		t.Errorf("there are %d ways; try each", n)
 	}
 }

@@ -135,8 +135,8 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 		return nil, nil
 	}
 	// all others let a client turn a POST into a GET (RFC 9110, section 15.4)
-	if r.Follow == FollowSame && status != http.StatusTemporaryRedirect &&
-		status != http.StatusPermanentRedirect {
+	if (r.Follow == FollowSame || r.Follow == FollowStorage) &&
+		status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
 		return nil, fmt.Errorf("%w: a %s was redirected with %d", ErrNotHub, r.Method, status)
 	}
 	next, relative, err := e.Target(u, location)
@@ -158,11 +158,11 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	return next, nil
 }
 
-// mayLead refuses a redirect to another origin, unless r reads a file. So no other origin answers
-// for the hub, and a header such as a storage link's Authorization stays with its origin.
+// mayLead refuses a redirect to another origin, unless r reads a file, or the hub sends one on to a
+// storage. So no other origin answers for the hub.
 func (e Endpoint) mayLead(r *Request, from, to *url.URL) error {
 	if r.Follow == FollowAll || r.Follow == FollowRelative || sameOrigin(from, to) ||
-		e.Owns(from) && e.Owns(to) {
+		e.Owns(from) && (e.Owns(to) || r.Follow == FollowStorage) {
 		return nil
 	}
 	return fmt.Errorf("%w: it was redirected to %s", ErrNotHub, to.Host)

@@ -45,12 +45,13 @@ func newRoundTripper(governor *Governor) *http.Transport {
 			}
 			return fmt.Errorf("%w: %s", errNoTunnel, resp.Status)
 		},
-		DialContext:         dial,
-		Protocols:           protocols,
-		TLSHandshakeTimeout: 20 * time.Second,
-		MaxIdleConns:        4 * Transfers,
-		MaxIdleConnsPerHost: 2 * Transfers,
-		IdleConnTimeout:     90 * time.Second,
+		DialContext:           dial,
+		Protocols:             protocols,
+		TLSHandshakeTimeout:   20 * time.Second,
+		ExpectContinueTimeout: time.Second, // as Go's and curl's; then the body is sent anyway
+		MaxIdleConns:          4 * Transfers,
+		MaxIdleConnsPerHost:   2 * Transfers,
+		IdleConnTimeout:       90 * time.Second,
 	}
 }
 

@@ -46,6 +46,11 @@ const (
 	FollowRelative
 	// FollowSame is for bodies: 307 and 308 only, and none to another origin.
 	FollowSame
+	// FollowStorage is FollowSame for a PUT of file bytes. If its link is the hub's own, the hub may
+	// send it on to a storage, as hfd does with 307 to a signed link of S3, and the request's header
+	// stays at the hub:
+	// https://github.com/matrixhub-ai/hfd/blob/c4fdaa7/pkg/backend/lfs/handler_git_lfs.go#L95
+	FollowStorage
 )
 
 // Get returns the request for an API read.

@@ -61,6 +61,11 @@ func (t *Transport) exchange(ctx context.Context, r *Request) (*http.Response, e
 			return nil, t.Failure(r, u, err)
 		}
 		t.Opt.Governor.reached(u.Host)
+		if r.Follow == FollowStorage && !sameOrigin(u, next) { // hfd's header has the token
+			stays := *r
+			stays.Header = nil
+			r = &stays
+		}
 		u = next
 	}
 }
@@ -191,6 +196,9 @@ func (t *Transport) build(r *Request, u *url.URL, token string, w *watch) *http.
 	}
 	if r.Body == nil {
 		return req
+	}
+	if r.Follow == FollowStorage && t.Endpoint.Owns(u) { // send no byte that another host is to get
+		req.Header.Set("Expect", "100-continue")
 	}
 	req.ContentLength = r.Size
 	req.Body = http.NoBody
