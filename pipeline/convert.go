@@ -294,11 +294,11 @@ func (s *session) upToDate(ctx context.Context, o *Options,
 	recipe, err := o.Recipe.planOptions(s.shares.Tables)
 	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
 		!o.OnHub && model.Exists(source) {
-		return nil, "", nil
+		return nil, "", nil //nolint:nilerr // the run that follows meets it again
 	}
 	c, repo, revision, err := s.repo("source", source)
 	if err != nil {
-		return nil, "", nil
+		return nil, "", nil //nolint:nilerr // the run that follows meets it again
 	}
 	from, err := c.Info(ctx, repo, revision)
 	if err != nil {
@@ -307,7 +307,7 @@ func (s *session) upToDate(ctx context.Context, o *Options,
 	s.listed = &listed{repo, revision, from}
 	push, err := s.push(ctx, o, model.NameOf(repo, from))
 	if err != nil {
-		return nil, "", nil
+		return nil, "", nil //nolint:nilerr // the run that follows meets it again
 	}
 	at = push.UpToDate(ctx, from, c, asked(recipe, o.License), s.shares.Budget)
 	if at == nil {
