@@ -114,6 +114,9 @@ func ofManifest(d *model.DF11, workers int,
 			model.File{WeightFile: plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size},
 				Header: h}, Index: i, SHA256: f.SHA256})
 	}
+	if err := checkPaths(files); err != nil { // decode would refuse them
+		return nil, nil, model.Invalidf(names.Manifest, "%w", err)
+	}
 	r := newRebuilder(d, workers, c)
 	r.byManifest = true
 	return files, r, r.placeByManifest(m, files)

@@ -30,11 +30,6 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 		return nil, nil, nil, ErrRemoteDF11
 	}
 	files, r, err := p.Rebuilder(workers, new(progress.Counters))
-	if err == nil && p.Model == nil {
-		if err = checkPaths(files); err != nil {
-			err = model.Invalidf(names.Manifest, "%w", err)
-		}
-	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
