@@ -104,5 +104,10 @@ func printDemo(w io.Writer, r *demoReport) {
 		human.Count(r.Proof.Weights, "weight"))
 	t.row("time", "%.1f s", r.Made.Seconds)
 	t.row("result", "%s", r.Target.Folder)
+	// its original was in this process only, and anyone may own that name on the public Hub
+	folder := human.ShellWord(r.Target.Folder)
+	bf16 := human.ShellWord(r.Target.Folder + "-BF16")
+	t.row("to check", "df11-convert decode %s -o %s", folder, bf16)
+	t.row("", "df11-convert verify %s --against %s", folder, bf16)
 	t.Flush()
 }
