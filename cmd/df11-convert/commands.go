@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
 
 // patience limits how long a call waits for the Hub in all; 0 is the limit for batch jobs.
 const patience = 0
@@ -17,3 +21,6 @@ func addCommands(root *cobra.Command, u *ui) {
 		batchCommand(u), statusCommand(u), kernelCommand(u), weightsCommand(u),
 		demoCommand(u), addressCommand(u), audienceCommand(u))
 }
+
+// hangup is the signal of a terminal that is closed.
+const hangup = syscall.SIGHUP

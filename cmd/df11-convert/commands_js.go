@@ -1,6 +1,7 @@
 package main
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,3 +15,6 @@ const patience = 15 * time.Second
 func addCommands(root *cobra.Command, u *ui) {
 	root.AddCommand(planCommand(u), verifyCommand(u), addressCommand(u))
 }
+
+// hangup is a signal that a browser has: it has no terminal.
+const hangup = syscall.SIGTERM

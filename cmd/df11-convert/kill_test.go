@@ -287,11 +287,11 @@ func TestOtherWorkIsNamed(t *testing.T) {
 	}
 }
 
-// TestSignals checks that SIGINT and SIGTERM end the program with 130 and print the command that
+// TestSignals checks that SIGINT, SIGTERM, and SIGHUP end the program with 130 and print the command that
 // continues, and that this command does the same.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		v := newVictim(t, 60)
 		v.stopped(t, 60, 0, sig)
 		if !strings.Contains(v.stderr.String(), "resume with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
