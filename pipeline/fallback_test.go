@@ -19,19 +19,8 @@ import (
 // doesn't answer for none of them. It lets each request in turn fail, and all after it: the call
 // ends with that error, or as it does when all are answered.
 func TestAFailedRequestIsNoAnswer(t *testing.T) {
-	files := map[string][]byte{"model_index.json": []byte(
-		`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": ["diffusers", "WanTransformer3DModel"]}`)}
-	for i, dir := range []string{"transformer", "transformer_2"} {
-		c := world.NewCheckpoint(uint64(i))
-		for b := range 2 {
-			c.Block(fmt.Sprintf("blocks.%d.", b), "attn1.to_q", "attn1.to_k", "attn1.to_v", "attn1.to_out.0", "attn2.to_q", "attn2.to_k", "attn2.to_v",
-				"attn2.to_out.0", "ffn.net.0.proj", "ffn.net.2")
-		}
-		files[dir+"/diffusion_pytorch_model.safetensors"] = c.File()
-		files[dir+"/config.json"] = []byte(`{"_class_name": "WanTransformer3DModel", "num_layers": 2}`)
-	}
 	server := hubtest.Start(t)
-	server.AddRepo("org/pipe", files)
+	server.AddRepo("org/pipe", wanPipeline())
 	means := func() pipeline.Means {
 		return pipeline.Means{Hubs: &pipeline.Hubs{Options: &hub.Options{
 			Connection: hub.Connection{Endpoint: server.URL, Token: "hf_demo", TokenSource: "this test"}}}}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -181,6 +182,12 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 		}
 		return nil, remoteHint(err, d, asked)
 	}
+	if err := namesOther(opt, d.Name, &m.Listing); err != nil {
+		if o.source != nil {
+			err = errors.Join(err, o.Close())
+		}
+		return nil, err
+	}
 	if opt.Layout.Single() {
 		m.Name += "-single"
 	}
@@ -199,6 +206,21 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 			}
 			return err
 		}}, nil
+}
+
+// namesOther refuses a component or a file if the weights of a DF11 model were made from another one.
+func namesOther(opt plan.Options, df11 string, original *plan.Source) error {
+	isNamed := func(w plan.WeightFile) bool { return w.Path == opt.WeightFile }
+	switch {
+	case opt.Component != "" && opt.Component != original.Dir:
+		return usage.Errorf("--component %s: %s was made from %s", opt.Component, df11,
+			cmp.Or(original.Dir, "a model that isn't a pipeline"))
+	case opt.WeightFile != "" && opt.WeightFile != original.WeightFile &&
+		!slices.ContainsFunc(original.Weights, isNamed):
+		return usage.Errorf("--file %s: %s was made from %s", opt.WeightFile, df11,
+			original.Weights[0].Path)
+	}
+	return nil
 }
 
 // byManifest says that an original that can't be read or planned is what the manifest of a DF11 model

@@ -105,7 +105,7 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 	if otherErr != nil {
 		return nil, otherErr
 	}
-	opt.Component = "" // that choice is made
+	opt.Component, opt.WeightFile = "", "" // that choice is made
 	return other, s.plan(ctx, other, spec, opt)
 }
 

@@ -76,15 +76,7 @@ func (m *made) held(path string) io.ReaderAt {
 	if w, ok := m.at[path]; ok {
 		return w
 	}
-	return notMade(path)
-}
-
-// notMade is a weight file that no weights are made for, such as one that someone put next to a DF11
-// model.
-type notMade string
-
-func (n notMade) ReadAt([]byte, int64) (int, error) {
-	return 0, Invalidf(string(n), "the manifest doesn't list it among the weights of the original")
+	return nil
 }
 
 func (m *made) weights(path string) io.ReaderAt { return m.held(path) }

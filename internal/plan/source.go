@@ -142,6 +142,7 @@ type reading struct {
 // asks for. It refuses a source that is quantized or DF11.
 func readSource(src Source, opt Options) (*reading, error) {
 	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
+	opt.Component = cmp.Or(opt.Component, src.Dir) // its weights are given, not those of another one
 	survey, err := Look(src.Files, opt)
 	if err != nil {
 		return nil, err
