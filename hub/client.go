@@ -67,7 +67,7 @@ type Client struct {
 	asked sync.Once                // whose it is, for a hint
 	last  atomic.Pointer[RepoInfo] // the last answer of Info
 	only  string                   // the one repo it can write to; "" if unknown
-	// of what was uploaded, by sampleKey
+	// of what was uploaded, by SHA-256: the repo may get another name meanwhile
 	samples sync.Map
 }
 

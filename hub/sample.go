@@ -44,8 +44,6 @@ type sample struct {
 	data []byte
 }
 
-type sampleKey struct{ repo, sha256 string }
-
 // randomRange returns where a sample of a file is, and its size.
 func randomRange(size int64) (off, n int64) {
 	n = min(size, rangeBytes)
@@ -59,7 +57,7 @@ func (u *upload) keepSample() error {
 	if _, err := io.ReadFull(u.section(off, n), s.data); err != nil {
 		return fmt.Errorf("read %s: %w", u.Path, err)
 	}
-	u.samples.Store(sampleKey{u.repo, u.SHA256}, s)
+	u.samples.Store(u.SHA256, s)
 	return nil
 }
 
@@ -68,8 +66,7 @@ func (u *upload) keepSample() error {
 // bytes of that commit's file first: a hub's list proves nothing.
 func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
 	defer exported(&err)
-	key := sampleKey{f.Repo, f.SHA256}
-	if _, ok := c.samples.Load(key); ok || f.Size == 0 {
+	if _, ok := c.samples.Load(f.SHA256); ok || f.Size == 0 {
 		return nil
 	}
 	off, n := randomRange(f.Size)
@@ -78,7 +75,7 @@ func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
 	}
 	data, err := c.files.read(ctx, f, off, n)
 	if err == nil {
-		c.samples.Store(key, sample{off, data})
+		c.samples.Store(f.SHA256, sample{off, data})
 	}
 	return err
 }

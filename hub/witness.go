@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +36,6 @@ const (
 	witnessTime = 5 * time.Minute
 	// witnessed is how many ranges it reads at once.
 	witnessed = 8
-	// maxWitnessed limits the files that it reads whole.
-	maxWitnessed = 64 << 20
 )
 
 // Witness reads a published commit with a client that isn't ours, gomlx/go-huggingface. That client
@@ -45,20 +45,23 @@ const (
 // new SHA-256 over old bytes. KohakuHub does for a file of equal size that came from another branch:
 // https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/commit/routers/operations.py#L220
 //
-// The other client has no time limit, no repeats, and no rule for where a token may go. So it never
-// gets one: it talks to a gate on this machine, which sends its requests through ours.
-func (c *Client) Witness(ctx context.Context, repo, commit string, sent []FileInfo,
+// The other client has no time limit, no repeats, no limit for an answer, and no rule for where a
+// token may go. So it never gets one: it talks to a gate on this machine, which sends its requests
+// through ours, and passes on at most one byte more of a file than was sent. It keeps the list and
+// the files that it reads whole in a new folder in dir ("" is the system's for temporary files),
+// which Witness removes.
+func (c *Client) Witness(ctx context.Context, dir, repo, commit string, sent []FileInfo,
 	whole ...string) (err error) {
 	defer exported(&err)
 	ctx, cancel := context.WithTimeoutCause(ctx, witnessTime,
 		errors.New("the look at what was published took too long"))
 	defer cancel()
-	dir, err := os.MkdirTemp("", names.Ours+"-witness-")
+	dir, err = os.MkdirTemp(dir, names.Ours+"-witness-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	g, err := c.openGate(ctx, repo, commit)
+	g, err := c.openGate(ctx, repo, commit, sent)
 	if err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 				return err
 			}
 		default:
-			if s, ok := w.samples.Load(sampleKey{w.gate.repo, f.SHA256}); ok {
+			if s, ok := w.samples.Load(f.SHA256); ok {
 				address, err := w.other.FileURL(f.Path) // not safe for two goroutines
 				if err != nil {
 					return err
@@ -155,11 +158,19 @@ func (w *witness) readWhole(ctx context.Context, f FileInfo) error {
 	if err != nil {
 		return err
 	}
-	data, err := disk.ReadInput(path, maxWitnessed)
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.SHA256 {
+	defer file.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, file)
+	switch {
+	case err != nil:
+		return err
+	case n > f.Size: // the gate passed on no more
+		w.differs(f.Path, "has more than %d bytes", f.Size)
+	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:
 		w.differs(f.Path, "has other bytes")
 	}
 	return nil
@@ -200,22 +211,30 @@ func holds(ctx context.Context, path, address string, s sample) (equal bool, err
 	return bytes.Equal(data, s.data), nil
 }
 
-// A gate serves one commit of one repo on this machine, through our own requests.
+// A gate serves one commit of one repo on this machine, through our own requests. Other users of
+// the machine can reach it too, so its address has a secret, without which it serves nothing.
 type gate struct {
 	*Client
 	repo, commit string
+	sizes        map[string]int64 // of the files, as they were sent
 	url          string
 	server       *http.Server
 	failed       atomic.Pointer[error] // the first request that failed: later ones may follow from it
 }
 
-func (c *Client) openGate(ctx context.Context, repo, commit string) (*gate, error) {
+func (c *Client) openGate(ctx context.Context, repo, commit string, sent []FileInfo) (*gate,
+	error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{Client: c, repo: repo, commit: commit, url: "http://" + l.Addr().String()}
-	g.server = &http.Server{Handler: g, ReadHeaderTimeout: time.Minute,
+	secret := "/" + rand.Text()
+	g := &gate{Client: c, repo: repo, commit: commit, sizes: map[string]int64{},
+		url: "http://" + l.Addr().String() + secret}
+	for _, f := range sent {
+		g.sizes[f.Path] = f.Size
+	}
+	g.server = &http.Server{Handler: http.StripPrefix(secret, g), ReadHeaderTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() { _ = g.server.Serve(l) }()
 	return g, nil
@@ -223,22 +242,53 @@ func (c *Client) openGate(ctx context.Context, repo, commit string) (*gate, erro
 
 func (g *gate) close() { _ = g.server.Close() }
 
-// ServeHTTP passes on reads of the commit's info and files, and nothing else.
+// ServeHTTP passes on reads of the commit's list and of the files that were sent, and nothing else.
 func (g *gate) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	path, isFile := strings.CutPrefix(in.URL.Path, "/"+g.repo+"/resolve/"+g.commit+"/")
-	info := "/api/models/" + g.repo + "/revision/" + g.commit
+	size, isSent := g.sizes[path]
+	isFile = isFile && isSent
+	isList := in.URL.Path == "/api/models/"+g.repo+"/revision/"+g.commit
 	switch {
 	case isFile && in.Method == http.MethodHead:
 		g.head(out, in, path)
-	case isFile && in.Method == http.MethodGet,
-		in.Method == http.MethodGet && in.URL.Path == info:
-		g.get(out, in, isFile)
+	case isFile && in.Method == http.MethodGet:
+		g.file(out, in, path, size)
+	case isList && in.Method == http.MethodGet:
+		g.list(out, in)
 	default:
 		http.Error(out, "not of the commit that was published", http.StatusForbidden)
 	}
 }
 
-// head answers with a file's metadata. The other client takes no redirect for an answer.
+// list answers with the commit and its files. The other client would take the rest of the hub's
+// answer into memory too, whatever it is, and names a folder by the commit in it.
+func (g *gate) list(out http.ResponseWriter, in *http.Request) {
+	var doc struct {
+		SHA      string          `json:"sha"`
+		Siblings json.RawMessage `json:"siblings"`
+	}
+	r := g.infoRequest(g.repo, g.commit, "?blobs=true")
+	_, err := g.t.Call(in.Context(), r, &doc)
+	if err == nil && doc.SHA != g.commit {
+		err = g.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %q", g.commit,
+			doc.SHA)
+	}
+	if err == nil { // their number has a limit
+		err = json.Unmarshal(doc.Siblings, new(fileRows))
+	}
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(doc)
+	}
+	if err != nil {
+		g.fail(out, err)
+		return
+	}
+	_, _ = out.Write(data)
+}
+
+// head answers with a file's metadata. The other client takes no redirect for an answer. It names
+// its download by the ETag, so the hub's might lead out of its folder.
 func (g *gate) head(out http.ResponseWriter, in *http.Request, path string) {
 	got, err := g.files.head(in.Context(), FileRef{Repo: g.repo, Commit: g.commit, Path: path})
 	if err != nil {
@@ -246,7 +296,7 @@ func (g *gate) head(out http.ResponseWriter, in *http.Request, path string) {
 		return
 	}
 	h := out.Header()
-	h.Set("ETag", `"`+got.etag+`"`)
+	h.Set("ETag", fmt.Sprintf("\"%x\"", sha256.Sum256([]byte(path))))
 	h.Set(gohf.HeaderXRepoCommit, got.commit)
 	h.Set("Content-Length", fmt.Sprint(got.size))
 }
@@ -256,20 +306,20 @@ func (g *gate) fail(out http.ResponseWriter, err error) {
 	http.Error(out, "", http.StatusBadGateway)
 }
 
-// get passes on a read.
-func (g *gate) get(out http.ResponseWriter, in *http.Request, isFile bool) {
-	r := wire.Get("read back "+g.repo, g.repo, g.Endpoint()+in.URL.RequestURI())
-	if isFile {
-		r.Follow, r.Lane = wire.FollowAll, "files"
-		r.Header = http.Header{"Accept-Encoding": {"identity"}}
-		r.Accept = func(*http.Response) error { return nil } // a file may be a web page
-		if want := in.Header.Get("Range"); want != "" {
-			r.Header.Set("Range", want)
-		}
+// file passes on a file, or a range of it, up to one byte more than was sent, which shows that it's
+// longer.
+func (g *gate) file(out http.ResponseWriter, in *http.Request, path string, size int64) {
+	r := wire.Get("read back "+g.repo, g.repo, g.t.Endpoint.Page(g.repo,
+		wire.RevPath("resolve", g.commit)+"/"+wire.EscapePath(path)))
+	r.Follow, r.Lane = wire.FollowAll, "files"
+	r.Header = http.Header{"Accept-Encoding": {"identity"}}
+	r.Accept = func(*http.Response) error { return nil } // a file may be a web page
+	if want := in.Header.Get("Range"); want != "" {
+		r.Header.Set("Range", want)
 	}
 	var resp *http.Response
 	err := g.t.Retry(in.Context(), r, func(ctx context.Context) (err error) {
-		resp, err = g.t.Exchange(ctx, r) //nolint:bodyclose // get closes it
+		resp, err = g.t.Exchange(ctx, r) //nolint:bodyclose // file closes it
 		return err
 	})
 	if err != nil {
@@ -277,11 +327,12 @@ func (g *gate) get(out http.ResponseWriter, in *http.Request, isFile bool) {
 		return
 	}
 	defer resp.Body.Close()
+	limit := size + 1
 	if resp.ContentLength >= 0 {
-		out.Header().Set("Content-Length", fmt.Sprint(resp.ContentLength))
+		out.Header().Set("Content-Length", fmt.Sprint(min(resp.ContentLength, limit)))
 	}
 	out.WriteHeader(resp.StatusCode)
-	if _, err := io.Copy(out, resp.Body); err != nil {
+	if _, err := io.CopyN(out, resp.Body, limit); err != nil && err != io.EOF {
 		panic(http.ErrAbortHandler) // so that the other side sees a cut, not an end
 	}
 }

@@ -7,4 +7,6 @@ import (
 )
 
 // Witness does nothing: a browser can't listen, and publishes nothing.
-func (*Client) Witness(context.Context, string, string, []FileInfo, ...string) error { return nil }
+func (*Client) Witness(context.Context, string, string, string, []FileInfo, ...string) error {
+	return nil
+}

@@ -6,7 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,7 +54,7 @@ func TestWitness(t *testing.T) {
 		"no sizes":             {ways: hubtest.Ways{NoSizes: true}},
 		"old bytes":            {hubtest.Ways{OneRow: true}, true, nil, odd + " has other bytes at ", true},
 		"a file is gone":       {spoil: func(s *hubtest.Server) { s.RemoveRepo(target); s.AddRepo(target, map[string][]byte{"x": nil}) }, want: "no such revision"},
-		"the list is no JSON":  {spoil: always("*/revision/*", hubtest.Status(200, nil, "nonsense")), want: "invalid character"},
+		"the list is no JSON":  {spoil: always("*/revision/*", hubtest.Status(200, nil, "nonsense")), want: "it isn't JSON"},
 		"the list is refused":  {spoil: always("*/revision/*", hubtest.Error(403, "", "no")), want: "403"},
 		"the storage is wrong": {spoil: always("*/resolve/*", hubtest.Error(403, "", "no")), want: "403"},
 	} {
@@ -85,7 +90,7 @@ func TestWitness(t *testing.T) {
 				clients = append(clients, other)
 			}
 			for i, client := range clients {
-				err := client.Witness(t.Context(), target, commit.OID, sent, "config.json")
+				err := client.Witness(t.Context(), t.TempDir(), target, commit.OID, sent, "config.json")
 				_, wrong := errors.AsType[*hub.WitnessError](err)
 				if (err != nil) != (c.want != "") || wrong != c.wrong || err != nil && !strings.Contains(err.Error(), c.want) {
 					t.Errorf("client %d: %v", i, err)
@@ -93,7 +98,7 @@ func TestWitness(t *testing.T) {
 			}
 			// another result than what was sent is seen in the list
 			if sent[0].SHA256, c.want = sum([]byte("x")), odd+" is listed with"; name == "as it is" {
-				if err := w.Witness(t.Context(), target, commit.OID, sent, "config.json"); err == nil || !strings.Contains(err.Error(), c.want) {
+				if err := w.Witness(t.Context(), t.TempDir(), target, commit.OID, sent, "config.json"); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("other bytes were sent: %v", err)
 				}
 			}
@@ -118,10 +123,120 @@ func TestWitnessOfPlainFiles(t *testing.T) {
 	}
 	for text, want := range map[string]bool{"new": true, "old": false} {
 		sent := []hub.FileInfo{{Path: "README.md", Size: 3, SHA256: sum([]byte(text)), BlobID: hash(text)}}
-		err := w.Witness(t.Context(), target, w.srv.Head(target, "main"), sent)
+		err := w.Witness(t.Context(), t.TempDir(), target, w.srv.Head(target, "main"), sent)
 		e, wrong := errors.AsType[*hub.WitnessError](err)
 		if (err == nil) != want || wrong == want || wrong && (len(e.Files) != 1 || e.Files[0].Path != "README.md" || e.Files[0].Gone) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestWitnessOfALyingHub lets the Hub answer the other client with more than was sent, and with names
+// that lead out of its folder. A file that's longer was published wrong; a list that can't be read
+// says nothing. In no case is anything left, or written elsewhere, and the Hub can't send on.
+func TestWitnessOfALyingHub(t *testing.T) {
+	const most = 64 << 20
+	sent := 0
+	endless := func(length string, begin string) hubtest.Action {
+		return func(x *hubtest.Exchange) {
+			if length != "" {
+				x.Header().Set("Content-Length", length)
+			}
+			_, _ = x.Write([]byte(begin))
+			for part := bytes.Repeat([]byte(" "), 1<<20); sent < most; {
+				n, err := x.Write(part)
+				if sent += n; err != nil {
+					return
+				}
+			}
+		}
+	}
+	headers := func(h http.Header) hubtest.Action {
+		return func(x *hubtest.Exchange) {
+			r := httptest.NewRecorder()
+			x.Next(r)
+			maps.Copy(x.Header(), r.Header())
+			maps.Copy(x.Header(), h)
+			x.WriteHeader(r.Code)
+		}
+	}
+	const outside = "../../../../outside"
+	fault := func(method, path string, a hubtest.Action) func(*hubtest.Server) {
+		return func(s *hubtest.Server) {
+			s.Inject(hubtest.Fault{Host: hubtest.HostHub, Method: method, Path: path, Times: hubtest.Always, Action: a})
+		}
+	}
+	described := func(key string, value any) func(*hubtest.Server) {
+		return func(s *hubtest.Server) {
+			s.Configure(target, hubtest.Described(func(info map[string]any) { info[key] = value }))
+		}
+	}
+	for name, c := range map[string]struct {
+		lie  func(*hubtest.Server)
+		want error
+		file string // what the other client sees of config.json
+	}{
+		"an endless file":         {lie: fault("GET", "*/resolve/*", endless("", "{}")), file: "has more than 3 bytes"},
+		"a file of a long length": {lie: fault("GET", "*/resolve/*", endless(fmt.Sprint(most+2), "{}")), file: "has more than 3 bytes"},
+		"a shorter file":          {lie: fault("GET", "*/resolve/*", hubtest.Status(200, nil, "{}")), file: "has other bytes"},
+		"an endless list":         {lie: fault("GET", "*/revision/*", endless("", `{"siblings":[`)), want: hub.ErrTooLarge},
+		"a list of nothings": {lie: func(s *hubtest.Server) {
+			fault("GET", "*/revision/*", hubtest.Status(200, nil, `{"sha":"`+s.Head(target, "main")+`","siblings":[`+strings.Repeat("{},", 200_000)+`{}]}`))(s)
+		}, want: hub.ErrTooLarge},
+		"another commit":       {lie: described("sha", outside), want: hub.ErrChanged},
+		"a path for an ETag":   {lie: fault("HEAD", "*", headers(http.Header{"Etag": {`"` + outside + `"`}, "X-Linked-Etag": {`"` + outside + `"`}}))},
+		"tags of another form": {lie: described("tags", 7)}, // which the other client's type can't hold
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 100)
+			w.srv.AddRepo(target, map[string][]byte{"config.json": []byte("{}\n")})
+			commit := w.srv.Head(target, "main")
+			c.lie(w.srv)
+			sent = 0
+			base := t.TempDir()
+			dir := filepath.Join(base, "downloads")
+			must(t, os.Mkdir(dir, 0o700))
+			err := w.Witness(t.Context(), dir, target, commit, []hub.FileInfo{{Path: "config.json", Size: 3, SHA256: sum([]byte("{}\n"))}}, "config.json")
+			seen, wrong := errors.AsType[*hub.WitnessError](err)
+			if wrong != (c.file != "") || wrong && (len(seen.Files) != 1 || seen.Files[0].Is != c.file) || !wrong && !errors.Is(err, c.want) {
+				t.Errorf("got %v", err)
+			}
+			if sent >= most {
+				t.Errorf("the Hub could send %d bytes", sent)
+			}
+			for _, empty := range []string{base, dir} {
+				there, err := os.ReadDir(empty)
+				must(t, err)
+				if len(there) > 0 && (empty == dir || len(there) > 1) {
+					t.Errorf("%s holds %v", empty, there)
+				}
+			}
+		})
+	}
+}
+
+// TestWitnessOfARenamedRepo renames a repo after an upload. The storage has other bytes, and the other
+// client reads a range of them under the new name too.
+func TestWitnessOfARenamedRepo(t *testing.T) {
+	w := newWorld(t, 100)
+	w.srv.AddRepo(target, map[string][]byte{})
+	data := pattern(50_000)
+	ops, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: weight, Size: int64(len(data)), SHA256: sum(data), Reader: bytes.NewReader(data)})
+	must(t, err)
+	commit, err := w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Parent: w.srv.Head(target, "main"), Ops: ops})
+	must(t, err)
+	sent := []hub.FileInfo{{Path: weight, Size: int64(len(data)), SHA256: sum(data)}}
+	w.srv.Rename(target, "me/renamed")
+	must(t, w.Witness(t.Context(), t.TempDir(), "me/renamed", commit.OID, sent))
+	w.srv.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+		r := httptest.NewRecorder()
+		x.Next(r)
+		maps.Copy(x.Header(), r.Header())
+		x.WriteHeader(r.Code)
+		_, _ = x.Write(make([]byte, r.Body.Len()))
+	}})
+	err = w.Witness(t.Context(), t.TempDir(), "me/renamed", commit.OID, sent)
+	if seen, ok := errors.AsType[*hub.WitnessError](err); !ok || len(seen.Files) != 1 || seen.Files[0].Path != weight {
+		t.Errorf("got %v", err)
 	}
 }

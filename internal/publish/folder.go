@@ -75,6 +75,7 @@ func lockFolder(root string, stays bool, part string, perm fs.FileMode) (*Folder
 	if f.disk, err = disk.OpenFolder(kind, root, perm); err != nil {
 		return nil, err
 	}
+	f.removeReadBack() // of a killed run
 	f.disk.InTheWay = func(name string) error {
 		return &ConflictError{Where: f.Name(), Overwritten: []string{name}}
 	}

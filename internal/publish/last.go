@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -172,7 +174,9 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 		}
 	}
 	at := r.Where()
-	err := r.push.Hub.Witness(ctx, at.Repo, at.Commit, sent, r.run.config, names.Manifest)
+	dir := r.from.readBackFolder()
+	defer r.from.removeReadBack()
+	err := r.push.Hub.Witness(ctx, dir, at.Repo, at.Commit, sent, r.run.config, names.Manifest)
 	if err == nil {
 		return nil
 	}
@@ -198,6 +202,30 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 	return fmt.Errorf("%w; they and config.json were deleted there, so no loader takes it for a model",
 		seen)
 }
+
+// readBackDir is the folder for what another client downloads, in the run's folder. It isn't in the
+// state, which may hold no links, because that client makes some. It doesn't count in the budget of
+// disk: by then spools and uploaded outputs are gone, and it holds a list and a few small files.
+const readBackDir = names.Ours + "-readback"
+
+// readBackFolder makes that folder. It returns "", for the system's folder for temporary files, if
+// the file system lacks the locks or the links that the client needs, as exFAT does.
+func (f *Folder) readBackFolder() string {
+	if f.Unlocked() || f.disk.Root.Mkdir(readBackDir, 0o700) != nil {
+		return ""
+	}
+	if f.disk.Root.Symlink(".", path.Join(readBackDir, "link")) != nil {
+		return ""
+	}
+	dir, err := filepath.Abs(filepath.Join(f.Name(), readBackDir)) // it may begin with a ~
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// removeReadBack removes that folder. What this run or a killed one leaves there costs only space.
+func (f *Folder) removeReadBack() { _ = f.disk.Root.RemoveAll(readBackDir) }
 
 // takeApart deletes config.json and every wrong file from main. A server with one row per path for
 // all branches (KohakuHub) accepts a file of the same content again only after a deletion.
