@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -11,10 +12,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
-// InspectOptions say how to measure a DF11 model. With Page, the inspection has an HTML page.
+// InspectOptions say how to measure a DF11 model.
 type InspectOptions struct {
 	Means
-	Page bool
+	// Page is the file that the caller will write an HTML page to, or "" for none.
+	Page string
 }
 
 // An Inspection is what was measured of a DF11 model. Its JSON is that of the command,
@@ -35,7 +37,10 @@ type Inspection struct {
 	Histogram [256]uint64     `json:"histogram"` // over all units, by exponent
 	Rates                     // means over the units, by weights
 
-	Page []byte `json:"-"` // HTML, if the options ask for it
+	// Page is HTML, if the options ask for it. By PageMode, nobody can read it there who can't read a
+	// local model's files.
+	Page     []byte      `json:"-"`
+	PageMode fs.FileMode `json:"-"`
 }
 
 // A Trap is why a model would load wrongly.
@@ -102,7 +107,8 @@ func inspect(ctx context.Context, name string, opt InspectOptions) (*Inspection,
 		r.Name = filepath.Base(filepath.Clean(name))
 	}
 	found := inspectionOf(r)
-	if opt.Page {
+	if opt.Page != "" {
+		found.PageMode = d.Perm(filepath.Dir(opt.Page))
 		found.Page, err = charts.HTML(r, s.Version)
 	}
 	return found, err

@@ -42,12 +42,12 @@ func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html strin
 		return err
 	}
 	r, err := pipeline.Inspect(ctx, name, pipeline.InspectOptions{
-		Means: limits.set(new(sourceFlags).means(u)), Page: html != ""})
+		Means: limits.set(new(sourceFlags).means(u)), Page: html})
 	if err != nil {
 		return err
 	}
 	if html != "" {
-		if err := disk.WriteFile(html, r.Page); err != nil {
+		if err := disk.WriteFile(html, r.Page, r.PageMode); err != nil {
 			return err
 		}
 		u.say("report written to %s", html)

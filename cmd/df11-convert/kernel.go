@@ -74,7 +74,7 @@ func (u *ui) writeKernel(name string) error {
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := disk.WriteFile(name, []byte(kernel.PTX())); err != nil {
+	if err := disk.WriteFile(name, []byte(kernel.PTX()), 0o666); err != nil {
 		return err
 	}
 	u.result(kernelResult{File: name}, name, func(w io.Writer) { printf(w, "wrote %s\n", name) })
@@ -98,10 +98,10 @@ func (u *ui) installKernel(at string) error {
 		return fmt.Errorf("%s has no function decode, so it isn't DFloat11's kernel", name)
 	}
 	kept := name + officialKernel
-	if err := disk.WriteFile(kept, old); err != nil {
+	if err := disk.WriteFile(kept, old, 0o666); err != nil {
 		return err
 	}
-	if err := disk.WriteFile(name, []byte(kernel.PTX())); err != nil {
+	if err := disk.WriteFile(name, []byte(kernel.PTX()), 0o666); err != nil {
 		return err
 	}
 	u.result(kernelResult{name, kept}, name, func(w io.Writer) {

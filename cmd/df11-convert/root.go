@@ -137,7 +137,7 @@ func convertCommand(u *ui) *cobra.Command {
 				return nil
 			case len(args) == 0 && !c.HasParent() && c.Flags().NFlag() == 0:
 				return pflag.ErrHelp
-			case len(args) > 0:
+			case len(args) > 0 && args[0] != "":
 				if err := wrongCommand(c.Root(), args[0]); err != nil {
 					return err
 				}
@@ -167,6 +167,8 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		v, known := f.Value.String(), choices[f.Name]
 		switch {
+		case v == "" && f.Value.Type() == "string": // else an unset variable would mean the default
+			err = usagef("--%s is empty; leave it out for the default", f.Name)
 		case strings.HasPrefix(v, "-"): // a path can begin with ./-
 			err = usagef("--%s needs a value that doesn't begin with -: %s", f.Name, v)
 		case known != nil && !slices.Contains(known, v):
@@ -194,6 +196,8 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 		switch {
 		case len(args) < n:
 			return usagef("%s is missing", what)
+		case slices.Contains(args, ""):
+			return usagef("%s is empty", what)
 		case len(args) > n:
 			return usagef("unexpected argument %q", args[n])
 		}

@@ -53,7 +53,7 @@ func (f *pageFlags) write(u *ui, list string, found []publication,
 		if err != nil {
 			return err
 		}
-		if err := disk.WriteFile(f.html, page); err != nil {
+		if err := disk.WriteFile(f.html, page, 0o666); err != nil {
 			return err
 		}
 		u.say("page written to %s", f.html)
@@ -75,7 +75,7 @@ func (f *pageFlags) writeBadges(u *ui, found []publication, models []charts.Publ
 			continue
 		}
 		name := strings.ReplaceAll(cmp.Or(found[i].repo, found[i].Source), "/", "--") + ".svg"
-		if err := disk.WriteFile(filepath.Join(f.badges, name), m.Badge(day)); err != nil {
+		if err := disk.WriteFile(filepath.Join(f.badges, name), m.Badge(day), 0o666); err != nil {
 			return err
 		}
 		written[name] = true

@@ -68,16 +68,16 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 	return f, nil
 }
 
-// WriteFile writes data to path, atomically and durably. Until it's complete, the file is in path's
-// folder under another name. WriteFile also removes what killed runs have left there so.
-func WriteFile(path string, data []byte) error {
+// WriteFile writes data to path, atomically and durably, with these permission bits except those that
+// umask takes. Until it's complete, the file is in path's folder under another name. WriteFile also removes what killed runs have left there so.
+func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return wrap("create", path, err)
 	}
 	defer root.Close()
 	removeTemporary(root, staleAge)
-	f, err := CreateIn(root, filepath.Base(path), ".", 0o666, 0)
+	f, err := CreateIn(root, filepath.Base(path), ".", perm, 0)
 	if err != nil {
 		return err
 	}

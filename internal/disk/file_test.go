@@ -49,7 +49,7 @@ func TestAppearsWholeOrNotAtAll(t *testing.T) {
 		wantOnly(t, dir, "a")
 	}
 	for _, text := range []string{"first", "second one", "", "old"} {
-		must(t, WriteFile(path, []byte(text)))
+		must(t, WriteFile(path, []byte(text), 0o666))
 		holds(text)
 	}
 	f := create(t, path, 100)
@@ -64,7 +64,7 @@ func TestAppearsWholeOrNotAtAll(t *testing.T) {
 	if _, err := f.WriteAt([]byte("new"), 0); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("write after cleanup: %v", err)
 	}
-	if err := WriteFile(filepath.Join(dir, "no", "a"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := WriteFile(filepath.Join(dir, "no", "a"), nil, 0o666); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
 	}
 }
@@ -170,7 +170,7 @@ func TestWriteFileAfterAKill(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 		must(t, os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-age)))
 	}
-	must(t, WriteFile(filepath.Join(dir, "page.html"), []byte("x")))
+	must(t, WriteFile(filepath.Join(dir, "page.html"), []byte("x"), 0o666))
 	wantOnly(t, dir, ".df11-new.tmp", "page.html", "x.tmp")
 }
 
