@@ -332,7 +332,7 @@ func (g *gate) file(out http.ResponseWriter, in *http.Request, path string, size
 		out.Header().Set("Content-Length", fmt.Sprint(min(resp.ContentLength, limit)))
 	}
 	out.WriteHeader(resp.StatusCode)
-	if _, err := io.CopyN(out, resp.Body, limit); err != nil && err != io.EOF {
+	if _, err := io.CopyN(out, resp.Body, limit); err != nil && !errors.Is(err, io.EOF) {
 		panic(http.ErrAbortHandler) // so that the other side sees a cut, not an end
 	}
 }
