@@ -61,23 +61,33 @@ type Client struct {
 	t     *wire.Transport
 	cache *sharedCache
 	files *downloads
+	said  *answers
 	puts  *semaphore.Weighted      // running uploads
 	turns *turns                   // of the files to upload
-	owner atomic.Pointer[owner]    // whose token it is; nil until the hub has said so
-	asked sync.Once                // whose it is, for a hint
 	last  atomic.Pointer[RepoInfo] // the last answer of Info
 	only  string                   // the one repo it can write to; "" if unknown
 	// of what was uploaded, by SHA-256: the repo may get another name meanwhile
 	samples sync.Map
 }
 
+// A Call is what belongs to one user of a Client: who asks, who hears of it, and how much memory it
+// may take. The members are those of [Options] and [Connection].
+type Call struct {
+	UserAgent               string
+	Log                     *slog.Logger
+	OnWait                  func(Wait)
+	RangeBytes, BufferBytes int64
+}
+
+// answers are what a hub has said to all clients of one [New].
+type answers struct {
+	owner     atomic.Pointer[owner] // whose token it is; nil until the hub has said so
+	asked     sync.Once             // whose it is, for a hint
+	locations sync.Map              // of *location by repo, commit, and path
+}
+
 // New checks the options. It makes no request.
 func New(opt Options) (*Client, error) {
-	if opt.RangeBytes < 0 || opt.BufferBytes < 0 {
-		return nil, errors.New("hub: bytes of ranges and buffers can't be negative")
-	}
-	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
-	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
 	l := &login{Publisher: opt.Publisher, lock: semaphore.NewWeighted(1)}
 	if l.Publisher != nil {
 		opt.Token, opt.TokenSource = "", "trusted publishing for "+l.Resource
@@ -86,22 +96,46 @@ func New(opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.t = t; l.Publisher != nil {
+	if l.Publisher != nil {
 		t.Opt.Tokens = l.token
 	}
 	if opt.TokenFile != "" && opt.Publisher == nil && opt.Token != "" {
-		f := &tokenFile{t: t, path: opt.TokenFile, now: opt.Token, lock: semaphore.NewWeighted(1)}
+		f := &tokenFile{path: opt.TokenFile, now: opt.Token, lock: semaphore.NewWeighted(1)}
 		t.Opt.Tokens, t.Opt.Refused = f.token, f.refused
 	}
-	transfers := min(wire.Transfers, max(1, opt.BufferBytes/opt.RangeBytes))
-	c := &Client{
-		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, opt, transfers),
-		puts: semaphore.NewWeighted(transfers), turns: newTurns(transfers),
-	}
+	only := ""
 	if opt.Publisher != nil && opt.Publisher.ForRepo() {
-		c.only = opt.Publisher.Resource
+		only = opt.Publisher.Resource
 	}
-	return c, nil
+	return newClient(t, opt.CacheDir, only, new(answers), opt.RangeBytes, opt.BufferBytes)
+}
+
+// With returns a client for another call. It shares connections, the token, the Governor, and what the
+// hub has said with c. Waits are reported to the call alone, and its streams and uploads have buffers
+// and transfers of their own, within its BufferBytes.
+func (c *Client) With(call Call) (_ *Client, err error) {
+	defer exported(&err)
+	var onWait func(wire.Wait)
+	if call.OnWait != nil {
+		onWait = func(w wire.Wait) { call.OnWait(Wait(w)) }
+	}
+	return newClient(c.t.With(call.UserAgent, call.Log, onWait), c.cache.dir, c.only, c.said,
+		call.RangeBytes, call.BufferBytes)
+}
+
+func newClient(t *wire.Transport, cacheDir, only string, said *answers, rangeBytes,
+	bufferBytes int64) (*Client, error) {
+	if rangeBytes < 0 || bufferBytes < 0 {
+		return nil, errors.New("hub: bytes of ranges and buffers can't be negative")
+	}
+	rangeBytes = cmp.Or(rangeBytes, DefaultRangeBytes)
+	bufferBytes = cmp.Or(bufferBytes, RangesAhead*rangeBytes)
+	transfers := min(wire.Transfers, max(1, bufferBytes/rangeBytes))
+	return &Client{
+		t: t, cache: &sharedCache{t: t, dir: cacheDir}, said: said, only: only,
+		files: newDownloads(t, &said.locations, rangeBytes, bufferBytes/rangeBytes, transfers),
+		puts:  semaphore.NewWeighted(transfers), turns: newTurns(transfers),
+	}, nil
 }
 
 // Endpoint returns the hub's address, without a trailing slash.

@@ -16,7 +16,7 @@ import (
 // downloads fetches ranges of files from the hub's storage.
 type downloads struct {
 	t          *wire.Transport
-	locations  sync.Map            // of *location by repo, commit, and path
+	locations  *sync.Map           // answers.locations
 	transfers  int64               // that may run at once
 	rangeBytes int64               // per request of a stream
 	conns      *semaphore.Weighted // running downloads
@@ -24,9 +24,12 @@ type downloads struct {
 	buffers    chan []byte // shared fetch-ahead buffers; nil until used
 }
 
-func newDownloads(t *wire.Transport, opt Options, transfers int64) *downloads {
-	d := &downloads{t: t, transfers: transfers, rangeBytes: opt.RangeBytes, conns: semaphore.NewWeighted(transfers),
-		peers: &peers{conns: transfers, running: map[*lap]context.CancelCauseFunc{}}, buffers: make(chan []byte, opt.BufferBytes/opt.RangeBytes)}
+func newDownloads(t *wire.Transport, locations *sync.Map, rangeBytes, nBuffers,
+	transfers int64) *downloads {
+	d := &downloads{t: t, locations: locations, transfers: transfers, rangeBytes: rangeBytes,
+		conns:   semaphore.NewWeighted(transfers),
+		peers:   &peers{conns: transfers, running: map[*lap]context.CancelCauseFunc{}},
+		buffers: make(chan []byte, nBuffers)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}

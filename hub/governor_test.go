@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -132,5 +133,34 @@ func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
 	}
 	if !strings.Contains(p.reason, "128 per hour") {
 		t.Errorf("reason %q", p.reason)
+	}
+}
+
+// TestCallsOfOneClient checks that clients for several calls each have their own name, log, and waits,
+// also while they get a token, and that what the Hub has said once serves all of them.
+func TestCallsOfOneClient(t *testing.T) {
+	w := publishing(t, func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "me" })
+	for i, name := range []string{"first/1", "second/2"} {
+		var waits, log strings.Builder
+		c, err := w.With(hub.Call{UserAgent: name, Log: slog.New(slog.NewTextHandler(&log, nil)), OnWait: func(w hub.Wait) { waits.WriteString(w.Reason + "\n") }})
+		must(t, err)
+		must(t, w.clock.Sleep(t.Context(), 2*time.Hour)) // so that each gets a token
+		w.srv.Inject(limited("/oauth/token", hubtest.Header{"Retry-After": "60", "RateLimit": ""}))
+		before := len(w.srv.Requests())
+		_, err = c.WhoAmI(t.Context())
+		must(t, err)
+		_, err = c.Head(t.Context(), "org/gated", "main")
+		must(t, err)
+		if n := strings.Count(waits.String(), "\n"); n != 1 || !strings.Contains(log.String(), "hub request repeated") {
+			t.Errorf("%s heard of %d waits: %s%s", name, n, waits.String(), log.String())
+		}
+		for _, r := range w.srv.Requests()[before:] {
+			if r.Header.Get("User-Agent") != name {
+				t.Errorf("%s asked for %s as %s", name, r.Path, r.Header.Get("User-Agent"))
+			}
+			if i > 0 && r.Path == "/api/whoami-v2" {
+				t.Errorf("%s asked again whose the token is", name)
+			}
+		}
 	}
 }

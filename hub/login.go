@@ -48,34 +48,34 @@ const renewalMargin = 5 * time.Minute
 // A login gets tokens for a Publisher.
 type login struct {
 	*Publisher
-	t    *wire.Transport
 	lock *semaphore.Weighted // of one; guards the latest token
 
 	got   string
 	renew time.Time
 }
 
-// token returns the token to send. One request gets it for all others.
-func (l *login) token(ctx context.Context) (string, error) {
+// token returns the token to send, which t may ask for. One request gets it for all others.
+func (l *login) token(ctx context.Context, t *wire.Transport) (string, error) {
 	if err := wire.Take(ctx, l.lock); err != nil {
 		return "", err
 	}
 	defer l.lock.Release(1)
-	if l.got == "" || !l.t.Opt.Clock.Now().Before(l.renew) {
-		got, lasts, err := l.exchange(ctx)
+	if l.got == "" || !t.Opt.Clock.Now().Before(l.renew) {
+		got, lasts, err := l.exchange(ctx, t)
 		if err != nil {
 			return "", err
 		}
-		l.got, l.renew = got, l.t.Opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+		l.got, l.renew = got, t.Opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
 	}
 	return l.got, nil
 }
 
 // exchange gets a token of the hub for the job's identity.
-func (l *login) exchange(ctx context.Context) (token string, lasts time.Duration, err error) {
+func (l *login) exchange(ctx context.Context, t *wire.Transport) (token string, lasts time.Duration,
+	err error) {
 	identity := l.Identity
 	if identity == "" {
-		if identity, err = l.askGitHub(ctx); err != nil {
+		if identity, err = l.askGitHub(ctx, t); err != nil {
 			return "", 0, err
 		}
 	}
@@ -84,18 +84,18 @@ func (l *login) exchange(ctx context.Context) (token string, lasts time.Duration
 		Seconds int64  `json:"expires_in"`
 	}
 	r := wire.Send("exchange the identity of this job for a token for "+l.Resource, "", http.MethodPost,
-		l.t.Endpoint.String()+"/oauth/token",
+		t.Endpoint.String()+"/oauth/token",
 		map[string]string{
 			"grant_type":         "urn:ietf:params:oauth:grant-type:token-exchange",
 			"subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
 			"subject_token":      identity, "resource": l.Resource,
 		})
 	r.Token = false
-	if err = l.ask(ctx, r, &answer); err != nil {
+	if err = ask(ctx, t, r, &answer); err != nil {
 		return "", 0, err
 	}
 	if answer.Token == "" || !wire.Sendable(answer.Token) {
-		return "", 0, l.t.Errorf(r.Op, wire.ErrNotHub, "the answer holds no token")
+		return "", 0, t.Errorf(r.Op, wire.ErrNotHub, "the answer holds no token")
 	}
 	lasts = max(0, time.Duration(answer.Seconds)*time.Second)
 	return answer.Token, cmp.Or(lasts, time.Hour), nil
@@ -103,24 +103,24 @@ func (l *login) exchange(ctx context.Context) (token string, lasts time.Duration
 
 // askGitHub gets the job's identity, issued for the hub:
 // https://docs.github.com/en/actions/reference/security/oidc.
-func (l *login) askGitHub(ctx context.Context) (string, error) {
+func (l *login) askGitHub(ctx context.Context, t *wire.Transport) (string, error) {
 	r := wire.Get("ask GitHub for the identity of this job", "",
-		l.RequestURL+"&audience="+url.QueryEscape(l.t.Endpoint.String()))
+		l.RequestURL+"&audience="+url.QueryEscape(t.Endpoint.String()))
 	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + l.RequestToken},
 		"Accept": {"application/json"}}
 	var answer struct {
 		Value string
 	}
-	err := l.ask(ctx, r, &answer)
+	err := ask(ctx, t, r, &answer)
 	if err == nil && answer.Value == "" {
-		err = l.t.Errorf(r.Op, wire.ErrTrustedPublisher, "the answer holds none")
+		err = t.Errorf(r.Op, wire.ErrTrustedPublisher, "the answer holds none")
 	}
 	return answer.Value, err
 }
 
 // ask makes a call of the exchange. A refusal means that the job isn't trusted.
-func (l *login) ask(ctx context.Context, r *wire.Request, out any) error {
-	_, err := l.t.Call(ctx, r, out)
+func ask(ctx context.Context, t *wire.Transport, r *wire.Request, out any) error {
+	_, err := t.Call(ctx, r, out)
 	if e := wire.ErrorOf(err); e.Status >= 400 && e.Status < 500 &&
 		!e.Temporary() {
 		return e.Under(wire.ErrTrustedPublisher)

@@ -28,14 +28,14 @@ func (c *Client) WhoAmI(ctx context.Context) (_ string, err error) {
 	if err := c.NeedToken(); err != nil {
 		return "", err
 	}
-	if o := c.owner.Load(); o != nil {
+	if o := c.said.owner.Load(); o != nil {
 		return o.Name, nil
 	}
 	var o owner
 	if _, err := c.t.Call(ctx, c.ownerRequest(), &o); err != nil {
 		return "", err
 	}
-	c.owner.Store(&o)
+	c.said.owner.Store(&o)
 	return o.Name, nil
 }
 
@@ -50,8 +50,8 @@ const hintPatience = 10 * time.Second
 // knownOwner returns the token's owner as far as one short question finds out, for hints only. It
 // keeps the answer. If the Hub doesn't say, it keeps that, too.
 func (c *Client) knownOwner(ctx context.Context) owner {
-	c.asked.Do(func() {
-		if c.owner.Load() != nil || c.only != "" { // a trusted publisher's token is no user's
+	c.said.asked.Do(func() {
+		if c.said.owner.Load() != nil || c.only != "" { // a trusted publisher's token is no user's
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, hintPatience)
@@ -60,10 +60,10 @@ func (c *Client) knownOwner(ctx context.Context) owner {
 		r.NoRepeat = true
 		var o owner
 		if _, err := c.t.Call(ctx, r, &o); err == nil {
-			c.owner.Store(&o)
+			c.said.owner.Store(&o)
 		}
 	})
-	if o := c.owner.Load(); o != nil {
+	if o := c.said.owner.Load(); o != nil {
 		return *o
 	}
 	return owner{}

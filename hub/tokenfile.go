@@ -27,7 +27,6 @@ import (
 // run doesn't change its user: it reads the files again only when its token ends, or when the Hub
 // refuses it.
 type tokenFile struct {
-	t    *wire.Transport
 	path string              // of the token; the stored tokens lie next to it
 	lock *semaphore.Weighted // of one; guards what follows
 
@@ -61,18 +60,18 @@ func (f *tokenFile) stored() string { return filepath.Join(filepath.Dir(f.path),
 
 // token returns the token to send, and renews it if it ends within a day. If that fails, it returns
 // the old one, because it may still be good.
-func (f *tokenFile) token(ctx context.Context) (string, error) {
+func (f *tokenFile) token(ctx context.Context, t *wire.Transport) (string, error) {
 	if err := wire.Take(ctx, f.lock); err != nil {
 		return "", err
 	}
 	defer f.lock.Release(1)
-	now := f.t.Opt.Clock.Now()
+	now := t.Opt.Clock.Now()
 	if now.Before(f.look) {
 		return f.now, nil
 	}
 	f.look = now.Add(lookAgain)
 	if f.instead != "" {
-		f.storeAgain(ctx)
+		f.storeAgain(ctx, t)
 	}
 	x, known := f.login()
 	switch {
@@ -87,7 +86,7 @@ func (f *tokenFile) token(ctx context.Context) (string, error) {
 		}
 	default:
 		f.last = x
-		f.renew(ctx, x)
+		f.renew(ctx, t, x)
 	}
 	return f.now, context.Cause(ctx)
 }
@@ -107,7 +106,8 @@ func (f *tokenFile) adopt(token string) {
 }
 
 // refused looks for another token after the Hub has refused one, or says what to do.
-func (f *tokenFile) refused(ctx context.Context, token string) (again bool, step hint.Hint) {
+func (f *tokenFile) refused(ctx context.Context, t *wire.Transport, token string) (again bool,
+	step hint.Hint) {
 	if wire.Take(ctx, f.lock) != nil {
 		return false, hint.Hint{}
 	}
@@ -117,7 +117,7 @@ func (f *tokenFile) refused(ctx context.Context, token string) (again bool, step
 	}
 	if other, err := readToken(f.path); err == nil && other != "" && other != token &&
 		other != f.instead {
-		f.t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
+		t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
 		f.adopt(other)
 		f.look = time.Time{}
 		return true, hint.Hint{}
@@ -127,23 +127,23 @@ func (f *tokenFile) refused(ctx context.Context, token string) (again bool, step
 		return false, hint.Hint{}
 	}
 	if !f.lost {
-		f.renew(ctx, x)
+		f.renew(ctx, t, x)
 	}
 	if f.now != token {
 		return true, hint.Hint{}
 	}
 	when := "is no longer valid"
-	if end := x.expires; !end.IsZero() && end.Before(f.t.Opt.Clock.Now()) {
+	if end := x.expires; !end.IsZero() && end.Before(t.Opt.Clock.Now()) {
 		when = "expired on " + end.UTC().Format(time.DateOnly)
 	}
-	return false, hint.TokenExpired.With("token", f.t.Opt.TokenSource, "when", when, "reason",
+	return false, hint.TokenExpired.With("token", t.Opt.TokenSource, "when", when, "reason",
 		cmp.Or(f.reason, "can't be renewed"))
 }
 
 // renew exchanges a token for a new one, which is then in use, and stores it. If it can't, it keeps
 // the old one and the reason. It asks for nothing before it can store the answer, because the Hub may
 // take the old refresh token back with it.
-func (f *tokenFile) renew(ctx context.Context, x storedToken) {
+func (f *tokenFile) renew(ctx context.Context, t *wire.Transport, x storedToken) {
 	err := f.locked(ctx, func() error {
 		file := f.stored()
 		list := readStored(file)
@@ -167,19 +167,19 @@ func (f *tokenFile) renew(ctx context.Context, x storedToken) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 		defer cancel()
-		got, err := f.exchange(ctx, y.refresh)
+		got, err := f.exchange(ctx, t, y.refresh)
 		if err != nil {
 			return err
 		}
 		y.token, y.refresh = got.Token, cmp.Or(got.Refresh, y.refresh)
 		y.expires = time.Time{}
 		if got.Seconds > 0 {
-			y.expires = f.t.Opt.Clock.Now().Add(time.Duration(got.Seconds) * time.Second)
+			y.expires = t.Opt.Clock.Now().Add(time.Duration(got.Seconds) * time.Second)
 		}
 		f.now, f.last, f.reason, f.lost, f.instead = y.token, y, "", false, old
-		f.look = f.t.Opt.Clock.Now().Add(lookAgain)
-		f.t.Opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
-		f.store(ctx, list, drafts)
+		f.look = t.Opt.Clock.Now().Add(lookAgain)
+		t.Opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
+		f.store(ctx, t, list, drafts)
 		if next := y.expires.Add(-lastDay); f.instead == "" && next.After(f.look) {
 			f.look = next
 		}
@@ -190,21 +190,22 @@ func (f *tokenFile) renew(ctx context.Context, x storedToken) {
 		s := wire.ErrorOf(err).Status
 		f.lost = s == http.StatusBadRequest || s == http.StatusUnauthorized
 		f.reason = "can't be renewed: " + wire.OneLine(err.Error())
-		f.t.Opt.Log.Warn("can't renew the token of hf auth login", "file", f.path, "err", err)
+		t.Opt.Log.Warn("can't renew the token of hf auth login", "file", f.path, "err", err)
 	}
 }
 
 // store stores the login in use. If it can't, the token stays in use, and the next look at the files
 // stores it.
-func (f *tokenFile) store(ctx context.Context, list *storedTokens, drafts drafts) {
+func (f *tokenFile) store(ctx context.Context, t *wire.Transport, list *storedTokens,
+	drafts drafts) {
 	list.set(f.last)
-	err := drafts[0].replace(ctx, f.t.Opt.Clock, list.String())
+	err := drafts[0].replace(ctx, t.Opt.Clock, list.String())
 	active, readErr := readToken(f.path)
 	if err = cmp.Or(err, readErr); err == nil && active == f.instead {
-		err = drafts[1].replace(ctx, f.t.Opt.Clock, f.now)
+		err = drafts[1].replace(ctx, t.Opt.Clock, f.now)
 	}
 	if err != nil {
-		f.t.Opt.Log.Warn("can't store the new token of hf auth login, which is only in use here",
+		t.Opt.Log.Warn("can't store the new token of hf auth login, which is only in use here",
 			"file", f.path, "err", err)
 		return
 	}
@@ -212,7 +213,7 @@ func (f *tokenFile) store(ctx context.Context, list *storedTokens, drafts drafts
 }
 
 // storeAgain stores the login in use, unless the files have another one by now.
-func (f *tokenFile) storeAgain(ctx context.Context) {
+func (f *tokenFile) storeAgain(ctx context.Context, t *wire.Transport) {
 	err := f.locked(ctx, func() error {
 		list := readStored(f.stored())
 		y, known := list.read(f.last.name)
@@ -225,11 +226,11 @@ func (f *tokenFile) storeAgain(ctx context.Context) {
 			return err
 		}
 		defer drafts.remove()
-		f.store(ctx, list, drafts)
+		f.store(ctx, t, list, drafts)
 		return nil
 	})
 	if err != nil {
-		f.t.Opt.Log.Warn("can't store the new token of hf auth login", "file", f.path, "err", err)
+		t.Opt.Log.Warn("can't store the new token of hf auth login", "file", f.path, "err", err)
 	}
 }
 
@@ -241,13 +242,14 @@ type newLogin struct {
 }
 
 // exchange asks the Hub for a new token, as huggingface_hub's _oauth_device.py does.
-func (f *tokenFile) exchange(ctx context.Context, refresh string) (got newLogin, err error) {
+func (f *tokenFile) exchange(ctx context.Context, t *wire.Transport, refresh string) (got newLogin,
+	err error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh},
 		"client_id": {loginClient}}.Encode()
-	r := wire.Send("renew the token", "", http.MethodPost, f.t.Endpoint.String()+"/oauth/token", nil)
+	r := wire.Send("renew the token", "", http.MethodPost, t.Endpoint.String()+"/oauth/token", nil)
 	r.Token, r.Header = false, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	r.Body, r.Size = streamOf(form), int64(len(form))
-	if _, err = f.t.Once(ctx, r, &got); err != nil { // no repeat: the first may have counted
+	if _, err = t.Once(ctx, r, &got); err != nil { // no repeat: the first may have counted
 		return got, err
 	}
 	if got.Token == "" || !wire.Sendable(got.Token) || strings.ContainsAny(got.Refresh, "\r\n") {

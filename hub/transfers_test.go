@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"sync"
@@ -26,13 +27,19 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 	} {
 		c, err := New(Options{RangeBytes: tt.rng, BufferBytes: tt.buffer})
 		must(t, err)
-		for _, places := range []*semaphore.Weighted{c.files.conns, c.puts} {
-			if !places.TryAcquire(tt.conns) || places.TryAcquire(1) {
-				t.Errorf("%+v: other than %d transfers", tt, tt.conns)
+		other, err := New(Options{RangeBytes: 2 << 20, BufferBytes: 6 << 20})
+		must(t, err)
+		call, err := other.With(Call{RangeBytes: tt.rng, BufferBytes: tt.buffer})
+		must(t, err)
+		for _, c := range []*Client{c, call} {
+			for _, places := range []*semaphore.Weighted{c.files.conns, c.puts} {
+				if !places.TryAcquire(tt.conns) || places.TryAcquire(1) {
+					t.Errorf("%+v: other than %d transfers", tt, tt.conns)
+				}
 			}
-		}
-		if c.files.peers.conns != tt.conns || cap(c.files.buffers) != tt.nAhead {
-			t.Errorf("%+v: %d connections, %d buffers", tt, c.files.peers.conns, cap(c.files.buffers))
+			if c.files.peers.conns != tt.conns || cap(c.files.buffers) != tt.nAhead || c.files.rangeBytes != cmp.Or(tt.rng, DefaultRangeBytes) {
+				t.Errorf("%+v: %d connections, %d buffers of %d", tt, c.files.peers.conns, cap(c.files.buffers), c.files.rangeBytes)
+			}
 		}
 	}
 }

@@ -56,7 +56,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		return nil, err
 	}
 	defer s.close()
-	opt.Hubs = s.Hubs // check asks with the session's client, which closes its connections
+	opt.Hubs = s.Hubs // whose connections the session closes
 	if err := opt.check(); err != nil {
 		return nil, err
 	}

@@ -18,15 +18,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
-// clients are the clients of the Hubs in use, by side: "source" or "target".
+// clients are the clients of the Hubs in use, by side, "source" or "target". Each call makes its own
+// of them.
 type clients struct {
 	mu       sync.Mutex
 	governor *hub.Governor
 	bySide   map[string]*hub.Client
 }
 
-// Client returns the client of a side, "source" or "target", that a conversion with these options
-// uses.
+// Client returns a client of a side, "source" or "target", like that of a conversion with these
+// options.
 func (o *Options) Client(side string) (*hub.Client, error) {
 	c, err := o.client(side)
 	return c, described(err)
@@ -41,17 +42,36 @@ func (o *Options) client(side string) (*hub.Client, error) {
 	if err := o.Means.check(); err != nil {
 		return nil, err
 	}
-	return o.Hubs.client(side, &o.Means, shares)
+	return o.Means.client(side, shares)
 }
 
-// client returns the client of a side. Each side may use the whole share of memory for transfers.
-func (h *Hubs) client(side string, m *Means, shares budget.Memory) (*hub.Client, error) {
+// client returns a client for a call with these means.
+func (m *Means) client(side string, shares budget.Memory) (*hub.Client, error) {
+	c, err := m.Hubs.client(side)
+	if err != nil {
+		return nil, err
+	}
+	return c.With(m.call(shares))
+}
+
+// call returns the name, log, notice, and memory with which clients ask. Each side may use the whole
+// share of memory for transfers.
+func (m *Means) call(shares budget.Memory) hub.Call {
+	return hub.Call{UserAgent: "df11-convert/" + m.Version, Log: m.Log,
+		RangeBytes: shares.RangeBytes, BufferBytes: shares.AheadBytes, OnWait: func(w hub.Wait) {
+			m.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), w.Host,
+				w.Reason)
+		}}
+}
+
+// client returns the client of a side that all calls share. A call asks with a client made from it.
+func (h *Hubs) client(side string) (*hub.Client, error) {
 	h.shared.mu.Lock()
 	defer h.shared.mu.Unlock()
 	if c := h.shared.bySide[side]; c != nil {
 		return c, nil
 	}
-	opt, err := h.options(side, m, shares)
+	opt, err := h.options(side)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +98,7 @@ func (h *Hubs) closeIdle() {
 }
 
 // options returns the options of a side, from the environment, which it reads as Python does.
-func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options, error) {
+func (h *Hubs) options(side string) (hub.Options, error) {
 	var opt hub.Options
 	var err error
 	switch {
@@ -108,13 +128,8 @@ func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options
 	if h.shared.governor == nil {
 		h.shared.governor = hub.NewGovernor()
 	}
-	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+m.Version, m.Log
+	opt.Side, opt.Governor = side, h.shared.governor
 	opt.LimitRate, opt.Patience = h.RateLimit, h.Patience
-	opt.RangeBytes, opt.BufferBytes = shares.RangeBytes, shares.AheadBytes
-	opt.Governor, opt.OnWait = h.shared.governor, func(w hub.Wait) {
-		m.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), w.Host,
-			w.Reason)
-	}
 	return opt, nil
 }
 
@@ -148,8 +163,22 @@ func (s *session) repo(side, id string) (c *hub.Client, repo, revision string, e
 	return c, a.Repo, a.Revision, err
 }
 
+// client returns the session's client of a side.
 func (s *session) client(side string) (*hub.Client, error) {
-	return s.Hubs.client(side, &s.Means, s.shares)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.bySide[side]; c != nil {
+		return c, nil
+	}
+	c, err := s.Means.client(side, s.shares)
+	if err != nil {
+		return nil, err
+	}
+	if s.bySide == nil {
+		s.bySide = map[string]*hub.Client{}
+	}
+	s.bySide[side] = c
+	return c, nil
 }
 
 // homeDir returns the user's home. Without HOME, as in some services, it asks the user database.

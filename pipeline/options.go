@@ -126,8 +126,9 @@ const (
 )
 
 // Hubs are the Hubs of sources and results. Calls that share it share connections, limits, and what
-// the Hubs have said. The zero value is ready to use: the environment names both Hubs and the token,
-// as for the Python client. DF11_PUSH_ENDPOINT names the Hub of results if it's another one.
+// the Hubs have said. Log, Notice, Version, and Memory stay those of each call. The zero value is ready
+// to use: the environment names both Hubs and the token, as for the Python client. DF11_PUSH_ENDPOINT
+// names the Hub of results if it's another one.
 type Hubs struct {
 	// Options replace those of the environment, for both Hubs. Target replaces them for the Hub of
 	// results, if it's another one.

@@ -31,6 +31,8 @@ type session struct {
 	gpu      *verify.GPU
 	restore  func() // the collector's limits
 	own      *Hubs  // of this call alone; nil if its caller shares them
+	mu       sync.Mutex
+	bySide   map[string]*hub.Client // the clients in use: "source", "target"
 	// what upToDate was told of the source; whoever opens that next takes it, and asks nothing
 	listed *listed
 }

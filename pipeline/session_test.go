@@ -2,13 +2,18 @@ package pipeline
 
 import (
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"os/user"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/usage"
@@ -38,13 +43,48 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // TestBothSidesKeepTheBudget: the client of the target, from which outputs come back for a proof,
-// has the bounds of the source's.
+// has the bounds of the source's, and each call has its own, although they share their Hubs. What a call
+// waits for is reported to that call.
 func TestBothSidesKeepTheBudget(t *testing.T) {
-	shares := budget.ForConversion(96<<20, 2)
-	for _, side := range []string{"source", "target"} {
-		opt, err := new(Hubs).options(side, &Means{}, shares)
-		if err != nil || opt.BufferBytes != 24<<20 || opt.RangeBytes != 1<<20 {
-			t.Errorf("%s: %d bytes in ranges of %d, %v", side, opt.BufferBytes, opt.RangeBytes, err)
+	server := hubtest.Start(t)
+	const size = 3 << 20
+	commit := server.AddRepo("org/model", map[string][]byte{"model.safetensors": make([]byte, size)})
+	hubs := &Hubs{Options: &hub.Options{Connection: hub.Connection{Endpoint: server.URL, Clock: hubtest.NewJumpClock(time.Now())}}}
+	for i, call := range []struct{ memory, rangeBytes, bufferBytes int64 }{{8 << 30, 8 << 20, 192 << 20}, {96 << 20, 1 << 20, 24 << 20}} {
+		waits := 0
+		s := &session{Means: Means{Hubs: hubs, Version: fmt.Sprint(i), Notice: func(string) { waits++ }}, shares: budget.ForConversion(call.memory, 2)}
+		if c := s.call(s.shares); c.BufferBytes != call.bufferBytes || c.RangeBytes != call.rangeBytes {
+			t.Errorf("call %d: %d bytes in ranges of %d", i, c.BufferBytes, c.RangeBytes)
+		}
+		for n, side := range []string{"source", "target"} {
+			server.Inject(hubtest.Fault{Name: "limited", Path: "/api/models/*", Action: hubtest.Status(429, hubtest.Header{"Retry-After": "60"}, "")})
+			before := len(server.Requests())
+			c, err := s.client(side)
+			if again, _ := s.client(side); err != nil || again != c {
+				t.Fatal("a call has two clients of a side", err)
+			}
+			if _, err := c.Head(t.Context(), "org/model", "main"); err != nil {
+				t.Error(err)
+			}
+			r, err := c.Stream(t.Context(), hub.FileRef{Repo: "org/model", Commit: commit, Path: "model.safetensors", Size: size}, 0, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				t.Error(err)
+			}
+			r.Close()
+			if waits != n+1 {
+				t.Errorf("call %d, %s: heard of %d waits", i, side, waits)
+			}
+			for _, q := range server.Requests()[before:] {
+				if i > 0 && q.Method == http.MethodHead {
+					t.Errorf("call %d, %s: asked again where the file is", i, side)
+				}
+				if q.Sent > call.rangeBytes || q.Header.Get("User-Agent") != fmt.Sprint("df11-convert/", i) {
+					t.Errorf("call %d, %s: %d bytes at once, by %s", i, side, q.Sent, q.Header.Get("User-Agent"))
+				}
+			}
 		}
 	}
 }

@@ -21,11 +21,11 @@ type Options struct {
 	Token          string // "" is anonymous
 	TokenSource    string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
 	Login          string // what hints advise without a token; "" is to log in or set HF_TOKEN
-	// returns the token of each request, for tokens that expire; nil for the one Token
-	Tokens func(context.Context) (string, error)
+	// returns the token of each request of a transport, for tokens that expire; nil for the one Token
+	Tokens func(context.Context, *Transport) (string, error)
 	// called once a request after the hub has refused a token. It reports whether Tokens has another
 	// one now, or else what to do, if it knows; nil for no
-	Refused   func(ctx context.Context, token string) (again bool, step hint.Hint)
+	Refused   func(ctx context.Context, t *Transport, token string) (again bool, step hint.Hint)
 	Offline   bool   // no HTTP at all; only the cache answers
 	Side      string // "source" or "target": begins every error
 	UserAgent string // "df11-convert/1.2.3"
@@ -68,6 +68,15 @@ func New(opt Options) (*Transport, error) {
 	return t, nil
 }
 
+// With returns a transport with the connections, limits, and tokens of t, for a caller with another
+// name, log, and OnWait. What it waits for is reported to that caller alone.
+func (t *Transport) With(userAgent string, log *slog.Logger, onWait func(Wait)) *Transport {
+	opt := t.Opt
+	opt.OnWait = onWait
+	opt.name(userAgent, log)
+	return &Transport{Opt: opt, Endpoint: t.Endpoint, caller: t.caller, Jitter: t.Jitter}
+}
+
 // HasToken reports whether requests to the hub carry a token.
 func (o *Options) HasToken() bool { return o.Token != "" || o.Tokens != nil }
 
@@ -82,8 +91,7 @@ func (o *Options) complete() error {
 	}
 	o.Patience = cmp.Or(o.Patience, maxWait)
 	o.StallTimeout = cmp.Or(o.StallTimeout, 30*time.Second)
-	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.name(o.UserAgent, o.Log)
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
 	o.Governor = cmp.Or(o.Governor, NewGovernor())
 	if o.LimitRate > 0 {
@@ -93,6 +101,12 @@ func (o *Options) complete() error {
 		o.HTTPTransport = newRoundTripper(o.Governor)
 	}
 	return nil
+}
+
+// name sets what requests and logs are of, or the defaults.
+func (o *Options) name(userAgent string, log *slog.Logger) {
+	o.UserAgent = cmp.Or(userAgent, "df11-convert")
+	o.Log = cmp.Or(log, slog.New(slog.DiscardHandler))
 }
 
 // Sendable reports whether a token has only characters that a header may carry, and no quotes, which

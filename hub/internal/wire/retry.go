@@ -51,7 +51,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		}
 		e, ok := errors.AsType[*Error](err)
 		if ok && e.sent != "" && t.Opt.Refused != nil && !renewed {
-			if renewed, e.advice = t.Opt.Refused(ctx, e.sent); renewed {
+			if renewed, e.advice = t.Opt.Refused(ctx, t, e.sent); renewed {
 				continue
 			}
 		}

@@ -177,7 +177,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 // token returns the token to send, or "".
 func (t *Transport) token(ctx context.Context) (string, error) {
 	if t.Opt.Tokens != nil {
-		return t.Opt.Tokens(ctx)
+		return t.Opt.Tokens(ctx, t)
 	}
 	return t.Opt.Token, nil
 }
