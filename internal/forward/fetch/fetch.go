@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -262,7 +263,11 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use use) error {
 		}
 		return nil
 	})
-	return g.Wait()
+	err = g.Wait()
+	if errors.Is(err, io.ErrUnexpectedEOF) { // someone may have cut a local file short
+		err = cmp.Or(f.Source.Unchanged(x.file.Index), err)
+	}
+	return err
 }
 
 // Close closes the spools that are left after Run. Those that outlive the process stay for the next

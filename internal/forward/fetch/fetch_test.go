@@ -23,11 +23,18 @@ import (
 )
 
 // counted counts what is streamed from a source, and how many streams are open at once. It changes
-// the byte number flip, counted from 1.
+// the byte number flip, counted from 1. If cut isn't 0, every file ends there, and has changed.
 type counted struct {
 	model.Source
-	flip             int64
+	flip, cut        int64
 	read, open, most atomic.Int64
+}
+
+func (c *counted) Unchanged(file int) error {
+	if c.cut > 0 {
+		return &model.ChangedError{File: fmt.Sprint(file)}
+	}
+	return c.Source.Unchanged(file)
 }
 
 func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.ReadCloser, error) {
@@ -39,6 +46,9 @@ func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.Rea
 	c.read.Add(int64(len(b)))
 	if at := c.flip - 1 - from; at >= 0 && at < int64(len(b)) {
 		b[at] ^= 1
+	}
+	if n := c.cut - from; c.cut > 0 && n < int64(len(b)) {
+		b = b[:max(n, 0)]
 	}
 	c.most.Store(max(c.most.Load(), c.open.Add(1)))
 	return stream{bytes.NewReader(b), c}, errors.Join(err, r.Close())
@@ -198,6 +208,17 @@ func TestWrongBytes(t *testing.T) {
 			t.Errorf("byte %d: %s counts as right", at, first)
 		}
 	}
+}
+
+// A local file that someone cuts short while it's read has changed: that isn't a fault of its own.
+func TestCutShort(t *testing.T) {
+	j := newJob(t, true)
+	j.source.cut = 50_000
+	err := j.Run(t.Context(), make(chan *Task, len(j.Tasks)))
+	if _, ok := errors.AsType[*model.ChangedError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+	must(t, j.Close())
 }
 
 // isBroken reports whether an error is a SourceError about a file that says something.
