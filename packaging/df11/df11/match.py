@@ -172,8 +172,8 @@ def match(model: torch.nn.Module, files: Files) -> Matched:
     return Matched(fills, unused)
 
 
-# Python's int takes neither every digit of Unicode nor a number of thousands of digits.
-NUMBER = re.compile("[0-9]{1,18}")
+# Python's int takes neither every digit of Unicode nor, since 3.11, more than 4300 of them.
+NUMBER = re.compile("[0-9]{1,4300}")
 
 
 def natural(name: str) -> list[tuple[int, Union[int, str]]]:
