@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -136,16 +137,16 @@ func TestWitnessOfPlainFiles(t *testing.T) {
 // says nothing. In no case is anything left, or written elsewhere, and the Hub can't send on.
 func TestWitnessOfALyingHub(t *testing.T) {
 	const most = 64 << 20
-	sent := 0
+	var sent atomic.Int64
 	endless := func(length string, begin string) hubtest.Action {
 		return func(x *hubtest.Exchange) {
 			if length != "" {
 				x.Header().Set("Content-Length", length)
 			}
 			_, _ = x.Write([]byte(begin))
-			for part := bytes.Repeat([]byte(" "), 1<<20); sent < most; {
+			for part := bytes.Repeat([]byte(" "), 1<<20); sent.Load() < most; {
 				n, err := x.Write(part)
-				if sent += n; err != nil {
+				if sent.Add(int64(n)); err != nil {
 					return
 				}
 			}
@@ -192,7 +193,7 @@ func TestWitnessOfALyingHub(t *testing.T) {
 			w.srv.AddRepo(target, map[string][]byte{"config.json": []byte("{}\n")})
 			commit := w.srv.Head(target, "main")
 			c.lie(w.srv)
-			sent = 0
+			sent.Store(0)
 			base := t.TempDir()
 			dir := filepath.Join(base, "downloads")
 			must(t, os.Mkdir(dir, 0o700))
@@ -201,8 +202,8 @@ func TestWitnessOfALyingHub(t *testing.T) {
 			if wrong != (c.file != "") || wrong && (len(seen.Files) != 1 || seen.Files[0].Is != c.file) || !wrong && !errors.Is(err, c.want) {
 				t.Errorf("got %v", err)
 			}
-			if sent >= most {
-				t.Errorf("the Hub could send %d bytes", sent)
+			if n := sent.Load(); n >= most {
+				t.Errorf("the Hub could send %d bytes", n)
 			}
 			for _, empty := range []string{base, dir} {
 				there, err := os.ReadDir(empty)

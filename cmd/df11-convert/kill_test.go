@@ -293,7 +293,7 @@ func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		v := newVictim(t, 60)
-		v.stopped(t, 60, 0, sig)
+		v.stopped(t, 30, 0, sig)
 		if !strings.Contains(v.stderr.String(), "resume with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
 			t.Errorf("stderr ends with no command that goes on, or stdout is not empty:\n%s", &v.stderr)
 		}
