@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,5 +24,10 @@ func addCommands(root *cobra.Command, u *ui) {
 		demoCommand(u), addressCommand(u), audienceCommand(u))
 }
 
-// hangup is the signal of a terminal that is closed.
-const hangup = syscall.SIGHUP
+// notifyHangup brings the signal of a terminal that is closed, unless nohup made the program ignore it,
+// so that the work goes on.
+func notifyHangup(c chan<- os.Signal) {
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(c, syscall.SIGHUP)
+	}
+}

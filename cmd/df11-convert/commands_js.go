@@ -1,7 +1,7 @@
 package main
 
 import (
-	"syscall"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,5 +16,5 @@ func addCommands(root *cobra.Command, u *ui) {
 	root.AddCommand(planCommand(u), verifyCommand(u), addressCommand(u))
 }
 
-// hangup is a signal that a browser has: it has no terminal.
-const hangup = syscall.SIGTERM
+// notifyHangup does nothing: a browser has no signals.
+func notifyHangup(chan<- os.Signal) {}

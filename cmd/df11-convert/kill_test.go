@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -291,6 +292,10 @@ func TestOtherWorkIsNamed(t *testing.T) {
 // continues, and that this command does the same.
 func TestSignals(t *testing.T) {
 	t.Parallel()
+	// a program that inherits an ignored SIGHUP, as from nohup, goes on ignoring it
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		v := newVictim(t, 60)
 		v.stopped(t, 30, 0, sig)

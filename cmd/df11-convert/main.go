@@ -55,9 +55,7 @@ func execute(ctx context.Context, u *ui, args []string) int {
 func watchSignals(cancel context.CancelCauseFunc) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(hangup) { // nohup ignores it, so that the work goes on without its terminal
-		signal.Notify(c, hangup)
-	}
+	notifyHangup(c)
 	go func() {
 		awaitSecond(c, cancel)
 		os.Exit(exitInterrupted)
