@@ -31,6 +31,9 @@ func nearPath(spec string) string {
 			rest = filepath.Join(word, rest)
 		}
 		word = filepath.Base(dir)
+		if dir == filepath.Dir(dir) { // nothing is there: a browser has no files, or someone removed it all
+			return ""
+		}
 	}
 	folder, err := os.Open(dir)
 	if err != nil || word == "" {
