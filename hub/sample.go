@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -63,7 +64,8 @@ func (u *upload) keepSample() error {
 
 // KeepSample reads a random part of a file of a commit, and keeps it for [Client.Witness], unless it
 // has one of a file with that SHA-256. It's for files that this client hasn't uploaded. Compare all
-// bytes of that commit's file first: a hub's list proves nothing.
+// bytes of that commit's file first: a hub's list proves nothing. It reads the part until two reads
+// agree, because no hash covers a range on its way.
 func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
 	defer exported(&err)
 	if _, ok := c.samples.Load(f.SHA256); ok || f.Size == 0 {
@@ -73,9 +75,20 @@ func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return err
 	}
-	data, err := c.files.read(ctx, f, off, n)
-	if err == nil {
-		c.samples.Store(f.SHA256, sample{off, data})
+	var last []byte
+	for range sampleReads {
+		data, err := c.files.read(ctx, f, off, n)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(data, last) {
+			c.samples.Store(f.SHA256, sample{off, data})
+			return nil
+		}
+		last = data
 	}
-	return err
+	return c.t.Errorf("read "+f.Path, wire.ErrCorrupt, "%d reads of one part differ", sampleReads)
 }
+
+// sampleReads is how often a part is read until two reads agree.
+const sampleReads = 4

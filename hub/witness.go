@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -152,28 +153,41 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 	return g.Wait()
 }
 
-// readWhole downloads a small file and compares its hash.
+// readWhole downloads a small file and compares its hash. A file that differs is downloaded again: a
+// bit may have changed on its way.
 func (w *witness) readWhole(ctx context.Context, f FileInfo) error {
-	path, err := w.other.DownloadFileCtx(ctx, f.Path)
-	if err != nil {
-		return err
+	n, sum, err := w.download(ctx, f.Path)
+	if err == nil && sum != f.SHA256 {
+		n, sum, err = w.download(ctx, f.Path)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, file)
 	switch {
 	case err != nil:
 		return err
 	case n > f.Size: // the gate passed on no more
 		w.differs(f.Path, "has more than %d bytes", f.Size)
-	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:
+	case sum != f.SHA256:
 		w.differs(f.Path, "has other bytes")
 	}
 	return nil
+}
+
+// download returns the size and the SHA-256 of what the other client downloads, and removes it.
+func (w *witness) download(ctx context.Context, name string) (n int64, sum string, err error) {
+	path, err := w.other.DownloadFileCtx(ctx, name)
+	if err != nil {
+		return 0, "", err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	h := sha256.New()
+	n, err = io.Copy(h, file)
+	err = errors.Join(err, file.Close())
+	if blob, linkErr := filepath.EvalSymlinks(path); linkErr == nil { // else it isn't fetched again
+		err = errors.Join(err, os.Remove(blob))
+	}
+	return n, hex.EncodeToString(h.Sum(nil)), err
 }
 
 // readRange reads the range of a file that was sampled during its upload. Bytes that differ are read
