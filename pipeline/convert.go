@@ -216,19 +216,34 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	return s.sample(ctx, src)
 }
 
+// glance is how many bytes show of almost every model that DF11 can hold one of its modules. The run's
+// end decides about the others.
+const glance = 1 << 20
+
 // sample returns the error of a source whose weights a few of its bytes rule out.
 func (s *session) sample(ctx context.Context, src *opened) error {
 	// samples find most F32 that BF16 can't hold, and local files of which DF11 can hold nothing, as in
 	// Plan. Of a Hub's file they would be fetched twice.
 	isFile := src.model.Local && !src.model.Decoded && src.model.From == nil
-	if isFile || spans.NExactF32(src.plan) > 0 {
-		size, err := budget.Sample(ctx, src.source, src.plan, budget.DefaultSampleBytes(src.model))
+	limits := []int64{glance, budget.DefaultSampleBytes(src.model)}
+	switch {
+	case spans.NExactF32(src.plan) > 0:
+		limits = limits[1:]
+	case !isFile:
+		limits = nil
+	}
+	var noGain error
+	for _, maxBytes := range limits {
+		size, err := budget.Sample(ctx, src.source, src.plan, maxBytes)
 		if err != nil {
 			return src.inexact(ctx, err)
 		}
-		if err := size.CheckGain(src.plan); err != nil {
-			return err
+		if noGain = size.CheckGain(src.plan); noGain == nil {
+			break
 		}
+	}
+	if noGain != nil {
+		return noGain
 	}
 	// of a local source all bytes are compared: a conversion that fails leaves a folder behind
 	_, err := budget.SampleAliases(ctx, src.source, src.plan, src.model.Local)
