@@ -109,28 +109,27 @@ func (s *session) run(ctx context.Context, opt *Options, src *opened, job conver
 	if err != nil {
 		return nil, err
 	}
-	if err := s.announce(opt, src, run); err != nil {
-		return nil, errors.Join(err, run.Close())
-	}
+	s.announce(opt, src, job.OutDir, run)
 	return run.Convert(ctx)
 }
 
-// announce says who may see the target, and what to know of the result. Of targets that are up to
-// date, it says only what's not as a flag asked.
-func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
+// announce says who may see the target, and what to know of the result, which may go to a folder. Of
+// targets that are up to date, it says only what's not as a flag asked.
+func (s *session) announce(opt *Options, src *opened, folder string, run *convert.Run) {
 	repo, v := run.Visibility()
 	if run.UpToDate() {
 		if v.Asked && v.Open && v.Stays {
 			s.say("%s %s", repo, v)
 		}
-		return nil
+		return
 	}
 	for _, w := range slices.Concat(src.plan.Warnings, src.model.Discloses(src.plan)) {
 		s.Log.Warn(w)
 	}
-	if dir := opt.result(src.model.Name); dir != "" && src.model.Local && src.model.Listing.WeightFile == "" {
-		if inside, err := disk.IsWithin(dir, src.model.Folder); err == nil && inside {
-			s.say("the result goes into %s, inside the folder of the source; -o FOLDER puts it elsewhere", dir)
+	if folder != "" && src.model.Local && src.model.Listing.WeightFile == "" {
+		if inside, err := disk.IsWithin(folder, src.model.Folder); err == nil && inside {
+			s.say("the result goes into %s, inside the folder of the source; -o FOLDER puts it "+
+				"elsewhere", folder)
 		}
 	}
 	if src.model.Local {
@@ -146,11 +145,7 @@ func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
 		}
 	}
 	if opt.part().Whole() { // the sizes of a part differ
-		outputs, err := spans.Outputs(src.plan)
-		if err != nil {
-			return err
-		}
-		s.say("%s", gain(src.model, src.plan, spans.LikelyBytes(outputs), false))
+		s.say("%s", gain(src.model, src.plan, run.LikelyBytes(), false))
 	}
 	if opt.Push {
 		s.say("%s %s", repo, v)
@@ -158,7 +153,6 @@ func (s *session) announce(opt *Options, src *opened, run *convert.Run) error {
 	for _, w := range run.Warnings() {
 		s.Log.Warn(w)
 	}
-	return nil
 }
 
 // otherOriginal says of a DF11 source which doesn't decode to what it names as its original that
@@ -216,34 +210,19 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	return s.sample(ctx, src)
 }
 
-// glance is how many bytes show of almost every model that DF11 can hold one of its modules. The run's
-// end decides about the others.
-const glance = 1 << 20
-
 // sample returns the error of a source whose weights a few of its bytes rule out.
 func (s *session) sample(ctx context.Context, src *opened) error {
-	// samples find most F32 that BF16 can't hold, and local files of which DF11 can hold nothing, as in
-	// Plan. Of a Hub's file they would be fetched twice.
+	// samples find most F32 that BF16 can't hold, and local files of which DF11 can hold nothing,
+	// as in Plan. Of a Hub's file they would be fetched twice.
 	isFile := src.model.Local && !src.model.Decoded && src.model.From == nil
-	limits := []int64{glance, budget.DefaultSampleBytes(src.model)}
-	switch {
-	case spans.NExactF32(src.plan) > 0:
-		limits = limits[1:]
-	case !isFile:
-		limits = nil
-	}
-	var noGain error
-	for _, maxBytes := range limits {
-		size, err := budget.Sample(ctx, src.source, src.plan, maxBytes)
+	if isFile || spans.NExactF32(src.plan) > 0 {
+		size, err := budget.Sample(ctx, src.source, src.plan, budget.DefaultSampleBytes(src.model))
 		if err != nil {
 			return src.inexact(ctx, err)
 		}
-		if noGain = size.CheckGain(src.plan); noGain == nil {
-			break
+		if err := size.CheckGain(src.plan); err != nil {
+			return err
 		}
-	}
-	if noGain != nil {
-		return noGain
 	}
 	// of a local source all bytes are compared: a conversion that fails leaves a folder behind
 	_, err := budget.SampleAliases(ctx, src.source, src.plan, src.model.Local)
@@ -266,7 +245,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		}
 		job.Push, repo = push, push.Repo
 	} else if job.OutDir == "" {
-		job.OutDir = o.result(src.model.Name)
+		job.OutDir = ResultName(src.model.Name)
 		if err := notLink(job.OutDir); err != nil {
 			return job, err
 		}
@@ -281,14 +260,6 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
 	return job, err
-}
-
-// result returns the folder that gets the result of a model, or "" if none does.
-func (o *Options) result(model string) string {
-	if o.Push || o.Folder != "" {
-		return o.Folder
-	}
-	return ResultName(model)
 }
 
 // notLink refuses to write to a folder that the caller didn't name if a link or a file is in its

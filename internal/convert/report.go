@@ -125,11 +125,8 @@ func listedSizes(m *metadata.Manifest) (kept, nExactF32 int64) {
 	}
 	for _, u := range m.Units {
 		for _, t := range u.Tensors {
-			name, n := cmp.Or(t.SliceOf, t.Name), int64(1)
-			for _, dim := range t.Shape {
-				n *= dim
-			}
-			taken[cmp.Or(inSource[name], name)] += n
+			name := cmp.Or(t.SliceOf, t.Name)
+			taken[cmp.Or(inSource[name], name)] += t.NElems()
 		}
 	}
 	dropped := map[string]bool{}

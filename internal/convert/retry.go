@@ -21,8 +21,8 @@ type try struct {
 	subject string
 }
 
-// again calls f until it succeeds, or until its error ends the conversion. Nothing else in this package
-// repeats the work of a conversion.
+// again calls f until it succeeds, or until its error ends the conversion. Nothing else in this
+// package repeats the work of a conversion.
 func (r *Run) again(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // A Run is one run of a conversion, with its targets open.
@@ -26,7 +27,7 @@ type Run struct {
 }
 
 // Open opens the targets of a conversion, refuses those that hold something else, and finds out
-// what is done. Close the run, also after an error of Convert.
+// what is done. End the run with Convert. Only until then it answers questions.
 func Open(ctx context.Context, opt Options) (*Run, error) {
 	j, err := newJob(opt)
 	if err != nil {
@@ -67,6 +68,9 @@ func (r *Run) Visibility() (repo string, v publish.Visibility) {
 	return r.open.to.Where().Repo, r.open.to.Visibility()
 }
 
+// LikelyBytes is about how large the weights of the whole result will be.
+func (r *Run) LikelyBytes() int64 { return spans.LikelyBytes(r.job.outputs) }
+
 // Convert makes what is missing. When its error is nil, the folder and the repo are complete, and
 // every output was verified against the source, with two exceptions that the report names: outputs
 // that were taken over, and targets that are up to date, of which nothing more was read. After an
@@ -91,9 +95,6 @@ func (r *Run) Convert(ctx context.Context) (report *Report, err error) {
 	report.Made.Stages = r.job.Progress.Stages()
 	return report, nil
 }
-
-// Close closes the targets after a run that doesn't convert. Else it does nothing.
-func (r *Run) Close() error { return r.close(false) }
 
 // discard closes the folder without anything that this run and earlier ones made there, because no run
 // can go on with it.

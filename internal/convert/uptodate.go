@@ -58,8 +58,8 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 }
 
 // isRenewed reports whether a target's card has the license that the run was given, the branch that
-// holds it, and what the card of a local source says, because no commit pins that. Newer rules may word it differently. A
-// card that isn't ours stays as it is.
+// holds it, and what the card of a local source says, because no commit pins that. Newer rules may
+// word it differently. A card that isn't ours stays as it is.
 func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
 	newer bool) (bool, error) {
 	pinned, at := !s.Model.Local || newer, s.where()
@@ -91,8 +91,8 @@ func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.In
 	return err == nil && metadata.HasFront(card, ours), err
 }
 
-// expectedFiles lists the files of the result that are known before it's finished: the outputs that are
-// done, what is copied, without a SHA-256 if a commit pins it, and config.json.
+// expectedFiles lists the files of the result that are known before it's finished: the outputs that
+// are done, what is copied, without a SHA-256 if a commit pins it, and config.json.
 func (s *state) expectedFiles(ctx context.Context) (files []names.File, err error) {
 	for _, o := range s.ledger.Outputs() {
 		files = append(files, o.File())

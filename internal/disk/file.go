@@ -69,7 +69,8 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 }
 
 // WriteFile writes data to path, atomically and durably, with these permission bits except those that
-// umask takes. Until it's complete, the file is in path's folder under another name. WriteFile also removes what killed runs have left there so.
+// umask takes. Until it's complete, the file is in path's folder under another name. WriteFile also
+// removes what killed runs have left there so.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

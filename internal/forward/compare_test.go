@@ -21,30 +21,39 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// The comparer refuses an output file with one wrong bit: in the header, in the arrays of a module,
-// in a module that stays in BF16, or in a copied tensor.
-func TestNoChangedByteIsVerified(t *testing.T) {
+// fetchedAll returns what a maker has fetched of a small local source, and the maker. read, which may be
+// nil, puts something before the source.
+func fetchedAll(t *testing.T, read func(model.Source, []*spans.Output) model.Source) (*maker, <-chan *fetch.Task) {
+	t.Helper()
 	dir := t.TempDir()
 	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
 	src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{})
 	must(t, err)
-	defer src.Close()
+	t.Cleanup(func() { src.Close() })
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 	must(t, err)
 	folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewConversion(p, publish.OriginOf(&model.Model{}), "part", false), 0o666)
 	must(t, err)
 	outputs, counters := world.Got(spans.Outputs(p))(t), &progress.Counters{}
+	if read != nil {
+		src = read(src, outputs)
+	}
 	tasks := fetch.NewTasks(outputs)
 	complete := make(chan *fetch.Task, len(tasks))
 	f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}
 	must(t, f.Run(t.Context(), complete))
 	close(complete)
 	means := Means{Workers: 1, Progress: counters}
-	w := &maker{
-		Job: &Job{Log: slog.New(slog.DiscardHandler), Folder: folder, Means: means}, fetcher: &f,
-		comparer: &compare.Comparer{Means: means, Strict: true},
-		waiting:  spool.NewBudget(0),
-	}
+	return &maker{
+		Job: &Job{Log: slog.New(slog.DiscardHandler), Folder: folder, Means: means, Source: src}, fetcher: &f,
+		comparer: &compare.Comparer{Means: means, Strict: true}, waiting: spool.NewBudget(0),
+	}, complete
+}
+
+// The comparer refuses an output file with one wrong bit: in the header, in the arrays of a module,
+// in a module that stays in BF16, or in a copied tensor.
+func TestNoChangedByteIsVerified(t *testing.T) {
+	w, complete := fetchedAll(t, nil)
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {
 			task.Reasons[0] = "stays in BF16" // like a module that DF11 can't hold
@@ -100,31 +109,12 @@ func (r otherBit) ReadAt(p []byte, off int64) (int, error) {
 // encoder notices that; of copied tensors, only this comparison does. A spool goes once its output is
 // compared, unless the next run could use it.
 func TestHashAndFileAreOfTheSameBytes(t *testing.T) {
-	dir := t.TempDir()
-	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
-	for _, differs := range []bool{false, true} {
-		src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{})
-		must(t, err)
-		defer src.Close()
-		p, err := plan.New(t.Context(), m.Listing, plan.Options{})
-		must(t, err)
-		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewConversion(p, publish.OriginOf(&model.Model{}), "part", false), 0o666)
-		must(t, err)
-		outputs, counters := world.Got(spans.Outputs(p))(t), &progress.Counters{}
-		if differs {
-			i := slices.IndexFunc(outputs, func(o *spans.Output) bool { return len(o.Copied) > 0 })
-			src = otherReading{src, outputs[i].Copied[0].Offset + 1}
-		}
-		tasks := fetch.NewTasks(outputs)
-		complete := make(chan *fetch.Task, len(tasks))
-		f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}
-		must(t, f.Run(t.Context(), complete))
-		close(complete)
-		means := Means{Workers: 1, Progress: counters}
-		w := &maker{
-			Job: &Job{Log: slog.New(slog.DiscardHandler), Folder: folder, Means: means, Source: src}, fetcher: &f,
-			comparer: &compare.Comparer{Means: means, Strict: true}, waiting: spool.NewBudget(0),
-		}
+	other := func(src model.Source, outputs []*spans.Output) model.Source {
+		i := slices.IndexFunc(outputs, func(o *spans.Output) bool { return len(o.Copied) > 0 })
+		return otherReading{src, outputs[i].Copied[0].Offset + 1}
+	}
+	for differs, read := range map[bool]func(model.Source, []*spans.Output) model.Source{false: nil, true: other} {
+		w, complete := fetchedAll(t, read)
 		compared, refused := 0, 0
 		for task := range complete {
 			if task.Spooled(true) {

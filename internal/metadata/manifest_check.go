@@ -145,6 +145,12 @@ func (u Unit) check() error {
 // maxObjects of them, so sums stay below 2^63.
 const maxCount = 1 << 43
 
+// NElems returns the number of weights. It's 0 for a shape that no parsed manifest has.
+func (t UnitTensor) NElems() int64 {
+	n, _ := nElems(t.Shape)
+	return n
+}
+
 // nElems returns the product of a shape, at most maxCount.
 func nElems(shape []int64) (int64, error) {
 	n := int64(1)
