@@ -52,8 +52,8 @@ func (h *histogram) add(bf16 []byte) {
 	}
 }
 
-// collect moves nPairs pairs from the tables to the histogram. It starts with the pairs of seen exponents,
-// which are almost always all of them.
+// collect moves nPairs pairs from the tables to the histogram. It starts with the pairs of seen
+// exponents, which are almost always all of them.
 func (t *tally) collect(nPairs uint64) {
 	for _, s1 := range t.seen {
 		for _, s0 := range t.seen {

@@ -27,9 +27,9 @@
 //	name      internal/forward          name: the file gets its name once its journal is safe
 //	commit    internal/publish          Remote.Commit, in batches; config.json comes last
 //
-// internal/convert decides around these stages: Open opens the targets, and Run.Convert makes what is
-// missing, proves what earlier runs made, and finishes; its retry.go decides after a failed attempt. docs/design.md
-// follows one tensor through all of it.
+// internal/convert decides around these stages: Open opens the targets, and Run.Convert makes what
+// is missing, proves what earlier runs made, and finishes; its retry.go decides after a failed
+// attempt. docs/design.md follows one tensor through all of it.
 //
 // Every error is an *[Error]. Test for its kind with errors.Is:
 //

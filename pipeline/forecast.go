@@ -60,7 +60,8 @@ type Forecast struct {
 	ResultFiles []ResultFile `json:"files"`
 	Copied      []string     `json:"copied"`         // files that come along unchanged
 	Left        []string     `json:"left,omitempty"` // files of a folder that stay there
-	// Official is what For: "dfloat11" would make, if that differs and the official loader may load it.
+	// Official is what For: "dfloat11" would make, if that differs and the official loader may load
+	// it.
 	Official *Alternative `json:"for_dfloat11,omitempty"`
 	// Differences says where the result differs from the official route, and why.
 	Differences []string `json:"differences,omitempty"`
@@ -308,8 +309,8 @@ func newNeeds(n *budget.Needs) Needs {
 }
 
 // gain returns, in one line, how much smaller than BF16 the df11 bytes are, and what stays BF16.
-// Unless exact is set, df11 is an estimate. A manifest that adds more than 1% is mentioned: it holds the
-// headers of the source.
+// Unless exact is set, df11 is an estimate. A manifest that adds more than 1% is mentioned: it
+// holds the headers of the source.
 func gain(m *model.Model, p *plan.Plan, df11 int64, exact bool) string {
 	bf16 := bf16Bytes(p)
 	less := fmt.Sprintf("%.0f%% smaller", 100-human.Percentage(df11, bf16))

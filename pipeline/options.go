@@ -104,8 +104,8 @@ type Recipe struct {
 	PatternDict, Like string
 	// For compresses only what this reader loads: "dfloat11", or "" for any.
 	For string
-	// ExactF32 compresses F32 weights whose values are all exact in BF16. Unfilled accepts modules that
-	// no known reader fills.
+	// ExactF32 compresses F32 weights whose values are all exact in BF16. Unfilled accepts modules
+	// that no known reader fills.
 	ExactF32, Unfilled bool
 	// Include lists globs of a folder's files to copy, although no reader of the model opens them.
 	Include []string
@@ -126,9 +126,9 @@ const (
 )
 
 // Hubs are the Hubs of sources and results. Calls that share it share connections, limits, and what
-// the Hubs have said. Log, Notice, Version, and Memory stay those of each call. The zero value is ready
-// to use: the environment names both Hubs and the token, as for the Python client. DF11_PUSH_ENDPOINT
-// names the Hub of results if it's another one.
+// the Hubs have said. Log, Notice, Version, and Memory stay those of each call. The zero value is
+// ready to use: the environment names both Hubs and the token, as for the Python client.
+// DF11_PUSH_ENDPOINT names the Hub of results if it's another one.
 type Hubs struct {
 	// Options replace those of the environment, for both Hubs. Target replaces them for the Hub of
 	// results, if it's another one.

@@ -150,8 +150,8 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	return nil, errors.Join(err, d.Close())
 }
 
-// isElsewhere reports whether the Hub of results, from which DF11 models are read, doesn't have a repo:
-// that of sources may be another Hub.
+// isElsewhere reports whether the Hub of results, from which DF11 models are read, doesn't have a
+// repo: that of sources may be another Hub.
 var isElsewhere = oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrGated, hub.ErrUnauthorized, hub.ErrForbidden)
 
 // originalOf opens the original of d. If the manifest doesn't describe it, or d would have to be

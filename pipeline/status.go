@@ -24,8 +24,8 @@ type Publication struct {
 	State  State
 	Newest string // the source's commit
 	// Converted is the commit that the target was made from, and Weights how many of its weights
-	// were verified by the runs that made them: both are claims of its manifest. OtherRules says that the conversion
-	// followed other rules than this program's.
+	// were verified by the runs that made them: both are claims of its manifest. OtherRules says
+	// that the conversion followed other rules than this program's.
 	Converted  string
 	Weights    int64
 	OtherRules bool
@@ -34,8 +34,8 @@ type Publication struct {
 	// Options.License.
 	SourceNow, OfName string
 	Relicense         bool
-	// SourceBytes and ResultBytes are the sizes of the weight files, by the manifest. Published is when
-	// the target's newest commit was made; zero if that isn't known.
+	// SourceBytes and ResultBytes are the sizes of the weight files, by the manifest. Published is
+	// when the target's newest commit was made; zero if that isn't known.
 	SourceBytes, ResultBytes int64
 	Published                time.Time
 	CardStays                bool // the card, or our part of it, is someone else's, so a conversion doesn't renew it

@@ -157,9 +157,10 @@ func (e Equality) Shown() bool { return e.shown }
 func (e Equality) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, e.shown), nil }
 
 // Verify checks a DF11 model by itself, compares it with its original, and compares the files next
-// to its weights. It doesn't matter who made the model. If no one names the original, or if it isn't in
-// the cache and the network is off, Verify compares the model with its manifest instead. An error with a report is the model's fault, or else the
-// pair's, or else [ErrNoOriginal]. An error without a report says that the verification could not run.
+// to its weights. It doesn't matter who made the model. If no one names the original, or if it
+// isn't in the cache and the network is off, Verify compares the model with its manifest instead.
+// An error with a report is the model's fault, or else the pair's, or else [ErrNoOriginal]. An
+// error without a report says that the verification could not run.
 func Verify(ctx context.Context, df11 string, opt VerifyOptions) (*VerifyReport, error) {
 	r, err := verifyPair(ctx, df11, opt)
 	if r == nil || ctx.Err() != nil {

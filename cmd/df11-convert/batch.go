@@ -232,8 +232,8 @@ func inTurn(models []listedModel, known []publication) ([]listedModel, []publica
 		append(known, make([]publication, len(rest))...)
 }
 
-// endedEarly adds an outcome for each model of a list that ended when the survey failed: known has those
-// that it found.
+// endedEarly adds an outcome for each model of a list that ended when the survey failed: known has
+// those that it found.
 func endedEarly(u *ui, models []listedModel, known []publication, err error, b *batchReport) error {
 	for i, m := range models {
 		switch {

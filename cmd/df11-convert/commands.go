@@ -24,8 +24,8 @@ func addCommands(root *cobra.Command, u *ui) {
 		demoCommand(u), addressCommand(u), audienceCommand(u))
 }
 
-// notifyHangup brings the signal of a terminal that is closed, unless nohup made the program ignore it,
-// so that the work goes on.
+// notifyHangup brings the signal of a terminal that is closed, unless nohup made the program ignore
+// it, so that the work goes on.
 func notifyHangup(c chan<- os.Signal) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(c, syscall.SIGHUP)

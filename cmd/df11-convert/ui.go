@@ -49,7 +49,8 @@ type ui struct {
 // work is what is kept of one conversion.
 type work struct {
 	model string // of a list
-	// weight files that are finished and kept, those of them that a commit has put into a repo, and all
+	// weight files that are finished and kept, those of them that a commit has put into a repo, and
+	// all
 	finished, uploaded, files int64
 	uploads                   bool // the result is published, so no folder of yours has to hold it
 }

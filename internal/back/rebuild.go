@@ -1,6 +1,6 @@
 // Package back turns a DF11 model back into its original: it checks what the model holds, decodes
-// it, puts the original files together again, and compares the SHA-256 of each. It reads no weight of the
-// original.
+// it, puts the original files together again, and compares the SHA-256 of each. It reads no weight
+// of the original.
 package back
 
 import (

@@ -24,7 +24,8 @@ var ErrRemoteDF11 = errors.New("without its original, only a DF11 model on this 
 // replaces it in the pair. Without one, headers and hashes come from the manifest, and all other
 // files from the DF11 model, which must be on this machine. A weight file is checked against its
 // hash when it's read to its end. prove does that for all files, and compares the files that a plan
-// copies with the manifest. Which weights of a source these are is up to the model, not to opt. Closing the source closes the DF11 model.
+// copies with the manifest. Which weights of a source these are is up to the model, not to opt.
+// Closing the source closes the DF11 model.
 func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src model.Source,
 	m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {
 	if p.Model == nil && p.DF11.Local() == "" {

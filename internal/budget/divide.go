@@ -86,8 +86,8 @@ func (d *Demand) Least() int64 {
 // choices lists which spools may be in memory, the best choice first. The first choice is small
 // spools, which may fill half of the memory; the other half lets the fetcher run ahead. The
 // remainder isn't among them: it collects norms from every layer, so losing it in a kill would mean
-// reading every file again. If the disk is too small for the other spools, the second choice puts those
-// above some size into memory, as many as fit: fewer would only need more of the disk.
+// reading every file again. If the disk is too small for the other spools, the second choice puts
+// those above some size into memory, as many as fit: fewer would only need more of the disk.
 func (d *Demand) choices() []choice {
 	sizes := []int64{0}
 	for _, o := range d.spooled {

@@ -144,8 +144,8 @@ func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
 	return sum
 }
 
-// WrittenBytes returns about how much disk the files take that a conversion writes next to the weights:
-// the manifest, and the card, its picture, and config.json.
+// WrittenBytes returns about how much disk the files take that a conversion writes next to the
+// weights: the manifest, and the card, its picture, and config.json.
 func WrittenBytes(m *model.Model, p *plan.Plan) int64 {
 	const small = 128 << 10 // about twice what these three take for a model of 100 modules
 	return metadata.ManifestBytes(p, m.Original().Listing.Weights) + small

@@ -20,8 +20,8 @@ func Near(unknown string, names []string) []string {
 	return near[:min(len(near), maxNear)]
 }
 
-// Misspelled returns the name that an unknown one is probably meant to be, or "": it's the most similar,
-// with at most two wrong bytes, and one in four.
+// Misspelled returns the name that an unknown one is probably meant to be, or "": it's the most
+// similar, with at most two wrong bytes, and one in four.
 func Misspelled(unknown string, names []string) string {
 	near := Near(unknown, names)
 	if len(near) == 0 {

@@ -18,8 +18,8 @@ import (
 type CardInput struct {
 	Name string // of the DF11 model: "Llama-3.1-8B-DF11"
 	Repo string // "org/Llama-3.1-8B-DF11"; "" if it isn't published
-	// Branch is the branch of Repo that holds the model, "" for main. All code and commands of the card
-	// name it, because they would read main otherwise.
+	// Branch is the branch of Repo that holds the model, "" for main. All code and commands of the
+	// card name it, because they would read main otherwise.
 	Branch string
 	CardSource
 	Plan      *plan.Plan
@@ -36,8 +36,9 @@ type CardSource struct {
 	// BaseModel is the repo whose weights these are, "org/name"; "" for a local source that wasn't
 	// compared with one. Commit is its commit.
 	BaseModel, Commit string
-	// Elsewhere says that BaseModel is on another Hub than the public one. The card names it and links
-	// nowhere: the public Hub may have another model of that name, and pages of other Hubs other paths.
+	// Elsewhere says that BaseModel is on another Hub than the public one. The card names it and
+	// links nowhere: the public Hub may have another model of that name, and pages of other Hubs
+	// other paths.
 	Elsewhere bool
 	// Revision is what Commit was asked for by, if it isn't main's; OffMain, that main may have other
 	// files.

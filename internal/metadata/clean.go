@@ -12,9 +12,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// Clean removes access tokens, and the values that the Hub would refuse, such as a path on somebody's
-// disk as base_model, and says what it did. A license without an ID of the Hub's becomes the license_name of
-// license: other.
+// Clean removes access tokens, and the values that the Hub would refuse, such as a path on
+// somebody's disk as base_model, and says what it did. A license without an ID of the Hub's becomes
+// the license_name of license: other.
 func (f *FrontMatter) Clean() (did []string) {
 	for _, m := range f.members() {
 		did = append(did, m.removeTokens()...)

@@ -7,8 +7,8 @@ import (
 )
 
 // ManifestBytes returns about how large the manifest of a plan will be, before any weight is read:
-// enough, and seldom a third too much. files are the original's weight files, whose headers are most of
-// it.
+// enough, and seldom a third too much. files are the original's weight files, whose headers are
+// most of it.
 func ManifestBytes(p *plan.Plan, files []plan.WeightFile) int64 {
 	// what each entry takes besides its texts: keys, indentation, hashes, and numbers
 	const whole, file, output, unit, tensor, pair, count = 2000, 250, 330, 260, 70, 70, 30

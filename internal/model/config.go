@@ -66,8 +66,8 @@ func (d *DF11) readConfig(ctx context.Context) error {
 const maxConfigs = 100
 
 // aloneIn refuses a repo with the DF11 model in a folder and another model at the root. A loader
-// that opens the repo takes the one at the root. On this machine, a folder in it with a manifest of its
-// own is a result that someone made inside the source.
+// that opens the repo takes the one at the root. On this machine, a folder in it with a manifest of
+// its own is a result that someone made inside the source.
 func (d *DF11) aloneIn(dir string) error {
 	var loaded []string
 	for _, ref := range d.list {
@@ -137,8 +137,9 @@ type Config struct {
 // knownVersion matches the versions of the official format that readers know (docs/format.md §12).
 var knownVersion = regexp.MustCompile(`^0\.[2-5]\.[0-9]+$`)
 
-// ParseConfig reads the dfloat11_config of a config.json. It refuses a version and an extension of the
-// format that it doesn't know, and constants that aren't those of the version (docs/format.md §12, §17).
+// ParseConfig reads the dfloat11_config of a config.json. It refuses a version and an extension of
+// the format that it doesn't know, and constants that aren't those of the version (docs/format.md
+// §12, §17).
 func ParseConfig(b []byte) (Config, error) {
 	var c struct {
 		DF11 *struct {

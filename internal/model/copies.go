@@ -16,9 +16,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// CheckCopies refuses, before any work, files of which a result must take nothing: Git LFS pointers, whose
-// real files weren't fetched, and links to files outside the folder, which aren't part of the
-// model. It opens small files only.
+// CheckCopies refuses, before any work, files of which a result must take nothing: Git LFS
+// pointers, whose real files weren't fetched, and links to files outside the folder, which aren't
+// part of the model. It opens small files only.
 func (m *Model) CheckCopies(p *plan.Plan) error {
 	if !m.Local {
 		return nil

@@ -147,8 +147,8 @@ func (f *files) small(ctx context.Context, path string, limit int64) ([]byte, er
 	return f.read(ctx, path, limit)
 }
 
-// perFile is how much memory a file of a listing takes at most, with a path of some length: as a row of
-// the Hub's answer, as a file, and by its path.
+// perFile is how much memory a file of a listing takes at most, with a path of some length: as a
+// row of the Hub's answer, as a file, and by its path.
 const perFile = 400
 
 // limit sets the memory budget, 0 for none. It refuses a listing that the budget can't hold.

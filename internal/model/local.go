@@ -61,9 +61,10 @@ func brokenLink(file, rel string) error {
 }
 
 // listFolder returns the files below dir, with forward slashes. Links to files count as those
-// files, and it notes which of these are below dir, too. It skips folders for which enter returns false, given the path from dir. For a link to a
-// folder it calls linked, and doesn't follow it. For a file that can't be one of a model, such as a
-// broken link or a pipe, it calls odd, which says whether to list it, as an empty file.
+// files, and it notes which of these are below dir, too. It skips folders for which enter returns
+// false, given the path from dir. For a link to a folder it calls linked, and doesn't follow it.
+// For a file that can't be one of a model, such as a broken link or a pipe, it calls odd, which
+// says whether to list it, as an empty file.
 func listFolder(dir string, enter func(rel string) bool, linked func(rel string) error,
 	odd func(rel string, err error) (bool, error)) (*files, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir doesn't follow a link to a folder

@@ -66,9 +66,9 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 }
 
 // OpenOutputs opens those outputs of an unfinished conversion that refs name: some in a folder, the
-// others in a repo. open opens an output of the folder; if it says [os.ErrNotExist], the output is in
-// the repo. c is nil if all are in the folder. It keeps at most pieceBytes of the repo's weights. Close
-// it.
+// others in a repo. open opens an output of the folder; if it says [os.ErrNotExist], the output is
+// in the repo. c is nil if all are in the folder. It keeps at most pieceBytes of the repo's
+// weights. Close it.
 func OpenOutputs(ctx context.Context, refs []hub.FileRef, open func(name string) (*os.File, error),
 	c *hub.Client, pieceBytes int64) (*DF11, error) {
 	here := newLocal("")

@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// A placement says which files the output has: those with tensors, and those of the source that come along.
+// A placement says which files the output has: those with tensors, and those of the source that
+// come along.
 type placement struct {
 	outputs        []OutputFile // all, units first
 	remainder      []OutputFile // the outputs of the remainder; in single layouts the one of everything

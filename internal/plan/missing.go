@@ -52,8 +52,8 @@ func missingBlock(cfg *catalog.Config, units []Unit, patterns catalog.PatternDic
 	return "", ""
 }
 
-// countLayers returns how many layers the config counts, or -1. Classes that build two modules for each
-// layer count the modules under one of the two keys, and the layers under the other.
+// countLayers returns how many layers the config counts, or -1. Classes that build two modules for
+// each layer count the modules under one of the two keys, and the layers under the other.
 func countLayers(cfg *catalog.Config) int {
 	n, other := cfg.Number("num_hidden_layers"), cfg.Number("num_layers")
 	if other > 0 {

@@ -100,8 +100,8 @@ func (s *Source) WeightBytes() int64 {
 	return sum(s.Weights, func(w WeightFile) int64 { return w.Size })
 }
 
-// asked are the options that decide what a run publishes. Manifests store the SHA-256 of their JSON, so
-// a member that is added later must be left out of it while it has its default.
+// asked are the options that decide what a run publishes. Manifests store the SHA-256 of their
+// JSON, so a member that is added later must be left out of it while it has its default.
 type asked struct {
 	PatternDict           catalog.PatternDict
 	Like                  string

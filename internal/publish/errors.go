@@ -23,7 +23,8 @@ type ConflictError struct {
 	// the source of the conversion in the destination; "" if there is none or it isn't known
 	Of string
 	// Edited says that all of Overwritten are files that a run wrote for this result, and that have
-	// changed since. Retrained says that both results are of a folder or file, alike but for the weights.
+	// changed since. Retrained says that both results are of a folder or file, alike but for the
+	// weights.
 	Edited, Retrained bool
 }
 

@@ -37,8 +37,8 @@ type contents interface {
 	has(ctx context.Context, name, hash string) (bool, error)
 	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
 	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
-	// isResult reports whether a .safetensors file is weights of a DF11 model, by its tensors, or by the
-	// name that a library looks for or that only conversions give.
+	// isResult reports whether a .safetensors file is weights of a DF11 model, by its tensors, or
+	// by the name that a library looks for or that only conversions give.
 	isResult(name string) bool
 }
 
@@ -252,9 +252,9 @@ func (x *inspector) taken(by author, claim ledger.Claim) error {
 	return &TakenError{x.now.where, claim.Result.Source + " at another commit or with other flags"}
 }
 
-// findListed adds the files that claims list to the versions. A folder may know a file of the result by
-// a second name that a claim lists, such as one in other letter case. It's no file of its own, so the
-// run doesn't remove it.
+// findListed adds the files that claims list to the versions. A folder may know a file of the
+// result by a second name that a claim lists, such as one in other letter case. It's no file of its
+// own, so the run doesn't remove it.
 func (x *inspector) findListed(context.Context) error {
 	result := map[string]bool{} // versions of its files, which differ by file in a folder
 	for name, version := range x.in.versions {

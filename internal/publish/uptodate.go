@@ -71,7 +71,8 @@ func (p Push) UpToDate(ctx context.Context, from *hub.RepoInfo, c *hub.Client, a
 	return &UpToDate{where, branch, from, m, sumOf(b), at.LastModified}
 }
 
-// namesBranch reports whether a card of ours on a branch names it. A new branch begins with main's card.
+// namesBranch reports whether a card of ours on a branch names it. A new branch begins with main's
+// card.
 func (p Push) namesBranch(ctx context.Context, at *hub.RepoInfo) bool {
 	ref, hasCard := at.File(names.Card)
 	branch := p.Where().Branch

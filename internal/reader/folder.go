@@ -92,8 +92,8 @@ func (f *Folder) KeepsBack(name string) (why string) {
 
 func (f *Folder) keepsBack(name string) bool { return f.isHidden(name) || f.isIgnored(name) }
 
-// isHidden reports whether a file is hidden, or a link to a file that is. A file that isn't among those
-// of the folder counts as hidden: it's in a folder that isn't part of the source.
+// isHidden reports whether a file is hidden, or a link to a file that is. A file that isn't among
+// those of the folder counts as hidden: it's in a folder that isn't part of the source.
 func (f *Folder) isHidden(name string) bool {
 	target, isLink := f.links[name]
 	return isHidden(name) || isLink && (isHidden(target) || !f.has[target])

@@ -121,9 +121,9 @@ var stars = regexp.MustCompile(`^(/?)\*\*+(/|\\/|$)`)
 // openClass is the expression of a "[" that begins no class, because none ends after it.
 const openClass = `\[`
 
-// nextOf returns the expression of a pattern's first part, and the rest. begins says that the pattern
-// or a folder's name begins there; mayEnd, that a class that begins there may have an end. Unless its meaning is sure, the expression matches all that it may
-// mean.
+// nextOf returns the expression of a pattern's first part, and the rest. begins says that the
+// pattern or a folder's name begins there; mayEnd, that a class that begins there may have an end.
+// Unless its meaning is sure, the expression matches all that it may mean.
 func nextOf(pattern string, begins, mayEnd bool) (text, rest string, sure bool) {
 	if m := stars.FindStringSubmatch(pattern); m != nil {
 		rest = pattern[len(m[0]):]

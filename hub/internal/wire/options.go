@@ -109,8 +109,9 @@ func (o *Options) name(userAgent string, log *slog.Logger) {
 	o.Log = cmp.Or(log, slog.New(slog.DiscardHandler))
 }
 
-// Sendable reports whether a token has only characters that a header may carry, and no quotes, which
-// belong to the file or the command that set it (RFC 6750, section 2.1, has the characters of a token).
+// Sendable reports whether a token has only characters that a header may carry, and no quotes,
+// which belong to the file or the command that set it (RFC 6750, section 2.1, has the characters of
+// a token).
 func Sendable(token string) bool {
 	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) &&
 		!strings.ContainsAny(token, "\"'")

@@ -36,8 +36,9 @@ func (t *Transport) Pause(ctx context.Context, host, reason string, d time.Durat
 // silence is how long a host may take to answer before people wonder.
 const silence = 10 * time.Second
 
-// reportSilence reports a host that doesn't begin to answer, within the limit after which the request is
-// repeated. Call answered once it does. What an upload sends takes its time, so that isn't reported.
+// reportSilence reports a host that doesn't begin to answer, within the limit after which the
+// request is repeated. Call answered once it does. What an upload sends takes its time, so that
+// isn't reported.
 func (t *Transport) reportSilence(r *Request, u *url.URL, limit time.Duration) (answered func()) {
 	if t.Opt.OnWait == nil || r.Body != nil && r.Bulk {
 		return func() {}
