@@ -2,6 +2,7 @@ package hub
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 			return token, name, nil
 		}
 	}
-	if token, err = readToken(file); token == "" || err != nil {
+	if token, err = readToken(context.Background(), file); token == "" || err != nil {
 		return "", "", err
 	}
 	return token, fromFile + file, nil

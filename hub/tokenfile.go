@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -56,7 +57,9 @@ const (
 )
 
 // stored returns the path of the stored tokens.
-func (f *tokenFile) stored() string { return filepath.Join(filepath.Dir(f.path), "stored_tokens") }
+func (f *tokenFile) stored() string { return storedNextTo(f.path) }
+
+func storedNextTo(token string) string { return filepath.Join(filepath.Dir(token), "stored_tokens") }
 
 // token returns the token to send, and renews it if it ends within a day. If that fails, it returns
 // the old one, because it may still be good.
@@ -73,11 +76,11 @@ func (f *tokenFile) token(ctx context.Context, t *wire.Transport) (string, error
 	if f.instead != "" {
 		f.storeAgain(ctx, t)
 	}
-	x, known := f.login()
+	x, known := f.login(ctx)
 	switch {
 	case !known: // another program may have renewed it
-		if other, err := readToken(f.path); err == nil && other != "" && f.last.name != "" {
-			f.adopt(other)
+		if other, err := readToken(ctx, f.path); err == nil && other != "" && f.last.name != "" {
+			f.adopt(other, findStored(ctx, f.stored(), other))
 		}
 	case f.lost, x.refresh == "", x.expires.IsZero():
 	case x.expires.Add(-lastDay).After(now):
@@ -92,17 +95,17 @@ func (f *tokenFile) token(ctx context.Context, t *wire.Transport) (string, error
 }
 
 // login returns the login in use: as it was renewed, or as the files have it.
-func (f *tokenFile) login() (x storedToken, known bool) {
+func (f *tokenFile) login(ctx context.Context) (x storedToken, known bool) {
 	if f.instead != "" {
 		return f.last, true
 	}
-	return readStored(f.stored()).find(f.now)
+	x = findStored(ctx, f.stored(), f.now)
+	return x, x.name != ""
 }
 
-// adopt makes a token of the files the one in use.
-func (f *tokenFile) adopt(token string) {
-	f.now, f.reason, f.lost, f.instead = token, "", false, ""
-	f.last, _ = readStored(f.stored()).find(token)
+// adopt makes a token of the files the one in use. x is its section.
+func (f *tokenFile) adopt(token string, x storedToken) {
+	f.now, f.last, f.reason, f.lost, f.instead = token, x, "", false, ""
 }
 
 // refused looks for another token after the Hub has refused one, or says what to do.
@@ -115,14 +118,14 @@ func (f *tokenFile) refused(ctx context.Context, t *wire.Transport, token string
 	if f.now != token { // meanwhile
 		return true, hint.Hint{}
 	}
-	if other, err := readToken(f.path); err == nil && other != "" && other != token &&
+	if other, err := readToken(ctx, f.path); err == nil && other != "" && other != token &&
 		other != f.instead {
 		t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
-		f.adopt(other)
+		f.adopt(other, findStored(ctx, f.stored(), other))
 		f.look = time.Time{}
 		return true, hint.Hint{}
 	}
-	x, known := f.login()
+	x, known := f.login(ctx)
 	if !known || x.refresh == "" {
 		return false, hint.Hint{}
 	}
@@ -153,7 +156,7 @@ func (f *tokenFile) renew(ctx context.Context, t *wire.Transport, x storedToken)
 		}
 		old := cmp.Or(f.instead, x.token)
 		if y.token != old { // another program was faster
-			f.adopt(y.token)
+			f.adopt(y.token, y)
 			return nil
 		}
 		y = x
@@ -200,7 +203,7 @@ func (f *tokenFile) store(ctx context.Context, t *wire.Transport, list *storedTo
 	drafts drafts) {
 	list.set(f.last)
 	err := drafts[0].replace(ctx, t.Opt.Clock, list.String())
-	active, readErr := readToken(f.path)
+	active, readErr := tokenIn(f.path)
 	if err = cmp.Or(err, readErr); err == nil && active == f.instead {
 		err = drafts[1].replace(ctx, t.Opt.Clock, f.now)
 	}
@@ -260,15 +263,39 @@ func (f *tokenFile) exchange(ctx context.Context, t *wire.Transport, refresh str
 
 // locked calls change under the lock that huggingface_hub takes.
 func (f *tokenFile) locked(ctx context.Context, change func() error) error {
+	return underLock(ctx, f.stored(), os.O_CREATE|os.O_RDWR, change)
+}
+
+// underLock calls do under the lock of the stored tokens, which is opened with flag.
+func underLock(ctx context.Context, stored string, flag int, do func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience,
-		errors.New("another program holds the lock of "+f.stored()))
+		errors.New("another program holds the lock of "+stored))
 	defer cancel()
-	l := flock.New(f.stored()+".lock", flock.SetPermissions(0o664))
+	l := flock.New(stored+".lock", flock.SetFlag(flag), flock.SetPermissions(0o664))
 	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer l.Close()
-	return change()
+	return do()
+}
+
+// inWhole calls read, which reports whether it found what it looks for. If not, it calls it again
+// under the lock, if there's one: huggingface_hub empties both files before it writes them
+// (_write_secret in utils/_auth.py of 2.4.0), and holds the lock meanwhile.
+func inWhole(ctx context.Context, stored string, read func() bool) {
+	if read() {
+		return
+	}
+	_ = underLock(ctx, stored, os.O_RDWR, func() error { read(); return nil })
+}
+
+// findStored returns the section of the stored tokens that has the token; the zero one if none does.
+func findStored(ctx context.Context, stored, token string) (x storedToken) {
+	inWhole(ctx, stored, func() (found bool) {
+		x, found = readStored(stored).find(token)
+		return found
+	})
+	return x
 }
 
 // readStored reads the stored tokens; none if they can't be read.
@@ -280,8 +307,17 @@ func readStored(path string) *storedTokens {
 // errNoToken is a file that holds something else than a token.
 var errNoToken = errors.New("it holds characters that no token has")
 
-// readToken reads the token file.
-func readToken(path string) (string, error) {
+// readToken reads the token file; "" if there's none.
+func readToken(ctx context.Context, path string) (token string, err error) {
+	inWhole(ctx, storedNextTo(path), func() bool {
+		token, err = tokenIn(path)
+		return token != "" || err != nil
+	})
+	return token, err
+}
+
+// tokenIn reads the token file, which may be empty because another program is writing it.
+func tokenIn(path string) (string, error) {
 	data, err := disk.ReadInput(path, 64<<10)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read token file: %w", err)

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -50,15 +53,21 @@ func (l *loggedIn) read(name string) string {
 	return string(data)
 }
 
-// client is a program that starts now.
-func (l *loggedIn) client() *hub.Client {
+// options are those of a program that starts now.
+func (l *loggedIn) options() hub.Options {
 	l.t.Helper()
 	opt, err := hub.Environ(func(name string) string {
 		return map[string]string{"HF_HOME": l.home, "HF_ENDPOINT": l.srv.URL}[name]
 	}, "/nowhere")
 	must(l.t, err)
 	opt.Clock = l.clock
-	c, err := hub.New(opt)
+	return opt
+}
+
+// client is a program that starts now.
+func (l *loggedIn) client() *hub.Client {
+	l.t.Helper()
+	c, err := hub.New(l.options())
 	must(l.t, err)
 	return c
 }
@@ -144,6 +153,44 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	token, _ = l.srv.Login(hubtest.User{Name: "me"}, 24*time.Hour)
 	must(t, os.WriteFile(l.path("token"), []byte(token), 0o600))
 	must(t, l.ask(c))
+}
+
+// TestTokenFilesAreReadInWhole checks programs that start, or whose token is refused, while
+// huggingface_hub writes the files, which it empties first, under its lock: all find the login.
+func TestTokenFilesAreReadInWhole(t *testing.T) {
+	l := logIn(t, time.Hour)
+	ended := l.options()
+	must(t, l.clock.Sleep(t.Context(), 2*time.Hour))
+	renewed, refresh := l.srv.Login(hubtest.User{Name: "me"}, 30*24*time.Hour)
+	files := map[string]string{"token": renewed, "stored_tokens": fmt.Sprintf(
+		"[Büro 1]\nhf_token = %s\nrefresh_token = %s\nexpires_at = %d\n\n",
+		renewed, refresh, l.clock.Now().Add(30*24*time.Hour).Unix())}
+	for range 3 {
+		lock := flock.New(l.path("stored_tokens.lock"))
+		must(t, lock.Lock())
+		for name := range files {
+			must(t, os.WriteFile(l.path(name), nil, 0o600))
+		}
+		var readers errgroup.Group
+		readers.Go(func() error {
+			if opt := l.options(); opt.Token != renewed {
+				return fmt.Errorf("a program that starts has the token %q", opt.Token)
+			}
+			return nil
+		})
+		c, err := hub.New(ended)
+		must(t, err)
+		readers.Go(func() error { return l.ask(c) })
+		time.Sleep(20 * time.Millisecond) // so that they find the files empty; they may come later, too
+		for name, text := range files {
+			must(t, os.WriteFile(l.path(name), []byte(text), 0o600))
+		}
+		must(t, lock.Close())
+		must(t, readers.Wait())
+	}
+	if l.renewals() > 0 {
+		t.Error("a login was renewed that is good for 30 days")
+	}
 }
 
 // TestLoginThatCannotBeRenewed checks the ways in which a renewal fails: nothing in the files
