@@ -43,13 +43,14 @@ type copier struct {
 	inside bool
 }
 
-// copier returns a copier of all files that the result takes unchanged.
-func (s *state) copier() *copier {
-	k := &copier{files: s.carried(), from: s.Source, model: s.Model, folder: s.folder, push: s.Push,
-		to: s.to, found: s.found(), space: budget.Space{Free: -1},
-		inside: s.Push != nil && !s.sendAll && !s.folder.Stays}
-	if !s.folder.Stays {
-		k.space = s.forwardJob().Space()
+// newCopier returns a copier of all files that the result takes unchanged. With sendAll, it asks no
+// server to copy any.
+func newCopier(j *job, t *targets, sendAll bool) *copier {
+	k := &copier{files: j.carried(), from: j.Source, model: j.Model, folder: t.folder, push: j.Push,
+		to: t.to, found: t.found(), space: budget.Space{Free: -1},
+		inside: j.Push != nil && !sendAll && !t.folder.Stays}
+	if !t.folder.Stays {
+		k.space = forwardJob(j, t).Space()
 	}
 	var size int64
 	for _, f := range k.files {

@@ -9,7 +9,7 @@
 //	     ▼
 //	take over (earlier.go): what has an earlier run verified that hasn't changed since?
 //	     ▼
-//	begin (attempt.go): what is missing, within which budgets; kept spools
+//	begin (prepare.go): from here on, the folder keeps a journal
 //	     ▼
 //	forward (internal/forward): fetch ─▶ spool ─▶ encode ─▶ compare ─▶ name ─▶ publish
 //	     ▼
@@ -17,11 +17,12 @@
 //	     ▼
 //	finish (finish.go): copied files, index, card, manifest, config.json last
 //
-// run.go shows the whole way; retry.go decides after a failed attempt. Four nouns share the work:
-// the job (job.go) is what was asked for, the targets (targets.go) are where it goes and what is done
-// there, the state (prepare.go) is a job with its targets open, and the result (result.go) is what is
-// written at the end. At level full, a
-// verification (verify.go) goes forward without encoding. At level proof it goes back but writes no
-// files, and a decoding (decode.go) goes back and writes them. docs/design.md explains the limits on
-// memory and disk, and what a resume guarantees.
+// run.go shows the whole way; retry.go decides after a failed attempt. Three nouns share the work:
+// the job (job.go) is what was asked for, the targets (targets.go) are where it goes and what is
+// done there, and the result (result.go) is what is written at the end. Each step is a function of a
+// job and its targets.
+//
+// At level full, a verification (verify.go) goes forward without encoding. At level proof it goes
+// back but writes no files, and a decoding (decode.go) goes back and writes them. docs/design.md
+// explains the limits on memory and disk, and what a resume guarantees.
 package convert

@@ -23,17 +23,18 @@ import (
 // Anyone who can write to a target can forge all of this. So the run doesn't claim to have verified
 // these outputs. With Force, or for a target that it publishes to for the first time, it takes
 // nothing over.
-func takeOver(ctx context.Context, s *state) error {
+func takeOver(ctx context.Context, j *job, t *targets) error {
 	changed := func(in *publish.Inspection) bool { return !in.Intact() }
-	if s.Force || s.Model.From != nil || slices.Contains(s.Model.SHA256, "") ||
-		slices.ContainsFunc(s.found(), changed) {
+	found := t.found()
+	if j.Force || j.Model.From != nil || slices.Contains(j.Model.SHA256, "") ||
+		slices.ContainsFunc(found, changed) {
 		return nil
 	}
 	runs, undigested := map[string]*metadata.Run{}, []*spans.Output{}
-	for _, planned := range s.outputs {
-		o, _ := s.ledger.Output(planned.Path)
+	for _, planned := range j.outputs {
+		o, _ := t.ledger.Output(planned.Path)
 		var listed []metadata.OutputFile
-		for _, in := range s.found() {
+		for _, in := range found {
 			for _, f := range in.Manifest.Outputs {
 				is := f.File() == o.File() && f.Digest == o.Digest ||
 					f.File() == o.Stored() && (o.From != "" || !in.Manifest.HasDigests())
@@ -44,34 +45,34 @@ func takeOver(ctx context.Context, s *state) error {
 				}
 			}
 		}
-		if len(listed) < len(s.found()) {
+		if len(listed) < len(found) {
 			delete(runs, o.Path)
 		} else if slices.ContainsFunc(listed, func(f metadata.OutputFile) bool { return f.Digest == "" }) {
 			undigested = append(undigested, planned)
 		}
 	}
-	if err := s.checkUndigested(ctx, undigested, runs); err != nil {
+	if err := t.checkUndigested(ctx, undigested, j.Memory.Pieces, runs); err != nil {
 		return err
 	}
-	s.ledger.TakeOver(func(o ledger.Output) *metadata.Run { return runs[o.Path] })
+	t.ledger.TakeOver(func(o ledger.Output) *metadata.Run { return runs[o.Path] })
 	return nil
 }
 
 // checkUndigested compares the stored headers of outputs with the plan, and forgets the runs that
 // verified those that differ.
-func (s *state) checkUndigested(ctx context.Context, outputs []*spans.Output,
+func (t *targets) checkUndigested(ctx context.Context, outputs []*spans.Output, pieces int64,
 	runs map[string]*metadata.Run) error {
 	if len(outputs) == 0 {
 		return nil
 	}
-	d, err := s.stored(ctx, outputs, s.Memory.Pieces)
+	d, err := t.stored(ctx, outputs, pieces)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	stored := headers(d)
 	for _, o := range outputs {
-		done, _ := s.ledger.Output(o.Path)
+		done, _ := t.ledger.Output(o.Path)
 		if forward.CheckStored(o, stored[done.Stored().Path]) != nil {
 			delete(runs, o.Path)
 		}

@@ -14,8 +14,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A job is what was asked for. What a run finds out is in its state, except for one thing: once it
-// has opened its targets, Model has the hashes of a local source if they were needed for that.
+// A job is what was asked for, and what the card takes of the source's. It knows nothing of what
+// its targets hold. Opening them changes it: if that needed the hashes of a local source, Model has
+// them then, and front has no names that the card may not have.
 type job struct {
 	Options
 	outputs []*spans.Output // all of the plan

@@ -19,97 +19,86 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A state is a job with its targets open.
-type state struct {
-	*job
-	*lessons
-	targets
-	notes []string // warnings about what the Hub advises against
-}
-
-// lessons are what failed attempts have taught a run.
-type lessons struct {
-	sendAll bool // don't ask the Hub to copy files
-	// source files that couldn't be rebuilt once, by path
-	failed map[string]bool
-}
-
-// open opens the targets, refuses those that hold something else, and finds out what is done.
-func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
-	s := &state{job: j, lessons: l}
-	root, stays := s.OutDir, s.OutDir != ""
+// openTargets opens the targets of a job, refuses those that hold something else, and finds out
+// what is done. With sendAll, no server is asked to copy files.
+func openTargets(ctx context.Context, j *job, sendAll bool) (*targets, error) {
+	root, stays := j.OutDir, j.OutDir != ""
 	if !stays {
-		root = s.WorkDir
+		root = j.WorkDir
 	}
-	from, local := publish.OriginOf(s.Model), (*localSource)(nil)
+	from, local := publish.OriginOf(j.Model), (*localSource)(nil)
 	if from.Local {
-		local = &localSource{j, filepath.Join(root, names.StateDir), s.Model}
+		local = &localSource{j, filepath.Join(root, names.StateDir), j.Model}
 		from.Source = local
 	}
-	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
-	run.Memory, run.Ref = s.Memory.Budget, s.where().Ref()
-	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm(root)); err != nil {
+	run := publish.NewConversion(j.Plan, from, j.Part.String(), j.Force)
+	run.Memory, run.Ref = j.Memory.Budget, j.where().Ref()
+	folder, err := publish.OpenFolder(ctx, root, stays, run, j.Model.Perm(root))
+	if err != nil {
 		return nil, err
 	}
-	if s.folder.Unlocked() {
-		s.Log.Warn("the file system has no locks, so use the folder from one run at a time", "folder", root)
+	if folder.Unlocked() {
+		j.Log.Warn("the file system has no locks, so use the folder from one run at a time", "folder", root)
 	}
-	if err := s.openTargets(ctx, run); err != nil {
-		return nil, errors.Join(err, s.close(false))
+	t := &targets{folder: folder, ledger: folder.Ledger()}
+	if err := readTargets(ctx, j, t, run, sendAll); err != nil {
+		return nil, errors.Join(err, t.close(false))
 	}
 	if local != nil { // from now on, its sums count as published
-		s.Model = local.model
+		j.Model = local.model
 	}
-	if err := s.begin(ctx, run); err != nil {
-		return nil, errors.Join(err, s.close(false))
+	if err := begin(ctx, j, t, run, sendAll); err != nil {
+		return nil, errors.Join(err, t.close(false))
 	}
-	return s, nil
+	return t, nil
 }
 
-// openTargets reads what the targets hold into one ledger.
-func (s *state) openTargets(ctx context.Context, run *publish.Conversion) error {
-	s.ledger = s.folder.Ledger()
-	if err := s.folder.Clear(); err != nil {
+// readTargets checks what can be checked before any work, and reads what the targets hold into one
+// ledger.
+func readTargets(ctx context.Context, j *job, t *targets, run *publish.Conversion,
+	sendAll bool) error {
+	err := t.folder.Clear()
+	if err != nil {
 		return err
 	}
-	if err := s.checkLimits(ctx); err != nil {
+	if t.advice, err = checkLimits(ctx, j); err != nil {
 		return err
 	}
-	s.checkNames(ctx)
-	if err := s.checkCard(ctx); err != nil {
+	j.checkNames(ctx)
+	if err := j.checkCard(ctx); err != nil {
 		return err
 	}
 	// an existing target may hold so much of the result that the rest fits
-	if err := s.checkDisk(ctx); err != nil && (s.Push == nil || s.Push.Empty(ctx)) {
+	if err := checkDisk(ctx, j, t, sendAll); err != nil && (j.Push == nil || j.Push.Empty(ctx)) {
 		return err
 	}
-	return s.openRemote(ctx, run)
+	return openRemote(ctx, j, t, run)
 }
 
 // begin keeps of the ledger what this plan can have made, and says what the run will replace and
 // remove. From then on the folder keeps its journal.
-func (s *state) begin(ctx context.Context, run *publish.Conversion) error {
-	s.ledger.Keep(s.planned())
-	if err := takeOver(ctx, s); err != nil {
+func begin(ctx context.Context, j *job, t *targets, run *publish.Conversion, sendAll bool) error {
+	t.ledger.Keep(j.planned())
+	if err := takeOver(ctx, j, t); err != nil {
 		return err
 	}
-	if err := s.checkDisk(ctx); err != nil {
+	if err := checkDisk(ctx, j, t, sendAll); err != nil {
 		return err
 	}
-	for _, found := range s.found() {
+	for _, found := range t.found() {
 		if given := found.Given(); len(given) > 0 {
-			s.Log.Warn("--force overwrites these files in " + found.Where +
+			j.Log.Warn("--force overwrites these files in " + found.Where +
 				", which no run wrote for this result: " + strings.Join(given, ", "))
 		}
-		if gone := run.Removes(found); len(gone) > 0 && s.Part.Whole() {
-			s.Log.Warn("this update will remove these files of the earlier result from " +
+		if gone := run.Removes(found); len(gone) > 0 && j.Part.Whole() {
+			j.Log.Warn("this update will remove these files of the earlier result from " +
 				found.Where + ": " + strings.Join(gone, ", "))
 		}
 	}
-	if err := s.folder.Save(); err != nil {
+	if err := t.folder.Save(); err != nil {
 		return err
 	}
-	return s.folder.Begin()
+	return t.folder.Begin()
 }
 
 // A LimitError reports files that the Hub wouldn't take.
@@ -138,25 +127,25 @@ func hubProblems(p *plan.Plan, outputs []*spans.Output) (refused, advised []hubr
 	return budget.HubProblems(p, sizes)
 }
 
-// checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
-// advises against.
-func (s *state) checkLimits(ctx context.Context) error {
-	if s.Push == nil {
-		return nil
+// checkLimits refuses to publish a result that the Hub wouldn't take. It returns warnings about
+// what the Hub advises against.
+func checkLimits(ctx context.Context, j *job) (advice []string, err error) {
+	if j.Push == nil {
+		return nil, nil
 	}
-	total := spans.LikelyBytes(s.outputs)
-	refused, advised := hubProblems(s.Plan, s.outputs)
+	total := spans.LikelyBytes(j.outputs)
+	refused, advised := hubProblems(j.Plan, j.outputs)
+	if len(refused) > 0 {
+		return nil, &LimitError{refused[0]}
+	}
 	private := hubrules.CheckPrivate(total)
-	if len(private) > 0 && !s.Push.Visibility(ctx, s.Model).Open {
+	if len(private) > 0 && !j.Push.Visibility(ctx, j.Model).Open {
 		advised = append(advised, private...)
 	}
 	for _, p := range advised {
-		s.notes = append(s.notes, p.Text)
+		advice = append(advice, p.Text)
 	}
-	if len(refused) > 0 {
-		return &LimitError{refused[0]}
-	}
-	return nil
+	return advice, nil
 }
 
 // planned returns a test for outputs that this plan can have made. Anyone who can write to a target
@@ -180,25 +169,25 @@ func (j *job) planned() func(ledger.Output) bool {
 
 // openRemote opens the place to publish, and counts as done what earlier runs on any machine have
 // published there.
-func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
-	if s.Push == nil {
+func openRemote(ctx context.Context, j *job, t *targets, run *publish.Conversion) error {
+	if j.Push == nil {
 		return nil
 	}
 	var err error
-	if s.to, err = s.Push.Open(ctx, run, s.Model, s.folder); err != nil {
+	if t.to, err = j.Push.Open(ctx, run, j.Model, t.folder); err != nil {
 		return err
 	}
-	published, err := s.to.Published(ctx, s.Part.Whole())
+	published, err := t.to.Published(ctx, j.Part.Whole())
 	if err != nil {
 		return err
 	}
-	s.ledger.Adopt(published)
-	if s.Finish && !s.to.Found().ByPlan { // else the journals of the parts are gone
-		n, err := s.to.Parts()
+	t.ledger.Adopt(published)
+	if j.Finish && !t.to.Found().ByPlan { // else the journals of the parts are gone
+		n, err := t.to.Parts()
 		if err != nil {
 			return err
 		}
-		return s.checkParts(n, s.ledger)
+		return j.checkParts(n, t.ledger)
 	}
 	return nil
 }

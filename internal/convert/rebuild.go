@@ -18,38 +18,38 @@ import (
 
 // rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
 // headers of their outputs. Then it rebuilds every source file that this run didn't hash in one
-// pass, or couldn't rebuild before, and compares its SHA-256 with the published one. It leaves out
-// what the run takes over.
-func (s *state) rebuildUnchecked(ctx context.Context) error {
-	unread := s.unread(s.ledger)
-	files := slices.DeleteFunc(s.Model.Original().Files(), func(f model.File) bool {
-		_, hashed := s.ledger.File(f.Path)
-		return hashed && !s.failed[f.Path] || unread[f.Path]
+// pass, or that failed before, and compares its SHA-256 with the published one. It leaves out what
+// the run takes over.
+func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string]bool) error {
+	unread := j.unread(t.ledger)
+	files := slices.DeleteFunc(j.Model.Original().Files(), func(f model.File) bool {
+		_, hashed := t.ledger.File(f.Path)
+		return hashed && !failed[f.Path] || unread[f.Path]
 	})
-	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ledger.Output.Unproved) {
+	if len(files) == 0 && !slices.ContainsFunc(t.ledger.Outputs(), ledger.Output.Unproved) {
 		return nil
 	}
-	s.freeBuffers()
-	if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
+	freeBuffers(j, t)
+	if err := addSums(ctx, j.Source, files, j.Workers); err != nil {
 		return err
 	}
-	d, err := s.openOutputs(ctx, files)
+	d, err := openOutputs(ctx, j, t, files)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := s.checkEarlier(d, s.ledger); err != nil {
+	if err := j.checkEarlier(d, t.ledger); err != nil {
 		return err
 	}
-	r, err := back.NewRebuilder(d, s.outputs, s.Model, s.Workers, new(progress.Counters))
+	r, err := back.NewRebuilder(d, j.outputs, j.Model, j.Workers, new(progress.Counters))
 	if err != nil {
 		return err
 	}
-	r.Outside = s.outside()
+	r.Outside = j.outside()
 	return r.Run(ctx, files, nil, func(f model.File) error {
-		s.Log.Info("source file rebuilt", "file", f.Path)
-		if _, hashed := s.ledger.File(f.Path); !hashed {
-			s.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		j.Log.Info("source file rebuilt", "file", f.Path)
+		if _, hashed := t.ledger.File(f.Path); !hashed {
+			t.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
 		}
 		return nil
 	})
@@ -110,15 +110,15 @@ func headers(d *model.DF11) map[string]*safetensors.Header {
 
 // openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
 // source files. It reads them in the folder or, by ranges, in the target repo.
-func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
+func openOutputs(ctx context.Context, j *job, t *targets, from []model.File) (*model.DF11, error) {
 	isFrom := map[int]bool{}
 	for _, f := range from {
 		isFrom[f.Index] = true
 	}
-	used := func(file int) bool { return isFrom[file] || s.Model.From != nil }
-	outputs := slices.DeleteFunc(slices.Clone(s.outputs), func(o *spans.Output) bool {
-		done, _ := s.ledger.Output(o.Path)
+	used := func(file int) bool { return isFrom[file] || j.Model.From != nil }
+	outputs := slices.DeleteFunc(slices.Clone(j.outputs), func(o *spans.Output) bool {
+		done, _ := t.ledger.Output(o.Path)
 		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)
 	})
-	return s.stored(ctx, outputs, s.Memory.Pieces)
+	return t.stored(ctx, outputs, j.Memory.Pieces)
 }

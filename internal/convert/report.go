@@ -154,23 +154,23 @@ func listedSizes(m *metadata.Manifest) (kept, nExactF32 int64) {
 	return kept, nExactF32
 }
 
-// report sums up the finished outputs.
-func (s *state) report() *Report {
-	repo, commit := s.original()
+// newReport sums up the finished outputs.
+func newReport(j *job, t *targets) *Report {
+	repo, commit := j.original()
 	r := &Report{
-		Source: Source{s.Model.ID, s.Model.Commit, repo, commit, 0},
-		Target: Target{Folder: s.OutDir},
-		Made:   Made{Differences: s.Plan.Differences, Warnings: s.Plan.Warnings},
+		Source: Source{j.Model.ID, j.Model.Commit, repo, commit, 0},
+		Target: Target{Folder: j.OutDir},
+		Made:   Made{Differences: j.Plan.Differences, Warnings: j.Plan.Warnings},
 	}
-	if o := s.Model.Origin; o != nil {
+	if o := j.Model.Origin; o != nil {
 		r.Source.Equal = o.Equal
 	}
-	at := s.where()
-	if s.to != nil {
-		at = s.to.Where()
+	at := j.where()
+	if t.to != nil {
+		at = t.to.Where()
 	}
 	r.Target.Repo, r.Target.Branch, r.Target.URL = at.Repo, at.Branch, at.URL
-	for _, o := range s.ledger.Outputs() {
+	for _, o := range t.ledger.Outputs() {
 		before := r.Sizes.Weights
 		for _, u := range o.Units {
 			r.add(u)
@@ -185,19 +185,14 @@ func (s *state) report() *Report {
 			r.Verified.Earlier += r.Sizes.Weights - before
 		}
 	}
-	r.Verified.Now = s.Part.Whole() && r.Verified.Earlier == 0 || r.Made.Now == r.Made.Files
-	s.sourceSizes(r)
-	return r
-}
-
-// sourceSizes adds the sizes of the source or, like all other counts, those of the part.
-func (s *state) sourceSizes(r *Report) {
-	if !s.Part.Whole() {
-		r.Target.Part = s.Part.String()
-		r.Sizes.compare(spans.ProvedBytes(s.Part.Of(s.outputs)), 0)
-	} else {
-		r.Sizes.compare(s.Plan.KeptBytes(), spans.NExactF32(s.Plan))
+	r.Verified.Now = j.Part.Whole() && r.Verified.Earlier == 0 || r.Made.Now == r.Made.Files
+	if j.Part.Whole() {
+		r.Sizes.compare(j.Plan.KeptBytes(), spans.NExactF32(j.Plan))
+	} else { // like all other counts, those of the part
+		r.Target.Part = j.Part.String()
+		r.Sizes.compare(spans.ProvedBytes(j.Part.Of(j.outputs)), 0)
 	}
+	return r
 }
 
 // compare sets the sizes of the source: its bytes as stored, of which nExactF32 weights are F32.

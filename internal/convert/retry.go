@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // A try is an attempt because of a subject: a file, or a repo.
@@ -39,7 +40,7 @@ func (r *Run) again(ctx context.Context, f func(context.Context) error) error {
 // Otherwise it returns the error that ends the conversion.
 func (r *Run) after(ctx context.Context, err error) error {
 	for _, m := range remedies {
-		if r.open == nil && !m.closed {
+		if r.targets == nil && !m.closed {
 			continue
 		}
 		subject, readErr := m.finds(ctx, r, err)
@@ -101,7 +102,7 @@ var remedies = []*remedy{
 		},
 		undo: func(ctx context.Context, r *Run, file string) error {
 			r.lessons.failed[file] = true
-			return r.open.readAgain(ctx, file)
+			return readAgain(ctx, r, file)
 		},
 	},
 	{ // weights or carried
@@ -138,9 +139,10 @@ var remedies = []*remedy{
 		again: 1,
 		says:  "outputs of earlier runs aren't what they should be: making them again",
 		finds: inTarget(func(r *Run, err error) bool {
-			return back.IsFault(err) && slices.ContainsFunc(r.open.ledger.Outputs(), ofEarlierRun)
+			return back.IsFault(err) &&
+				slices.ContainsFunc(r.targets.ledger.Outputs(), ofEarlierRun)
 		}),
-		undo: func(_ context.Context, r *Run, _ string) error { return r.open.forget(ofEarlierRun) },
+		undo: func(_ context.Context, r *Run, _ string) error { return r.targets.forget(ofEarlierRun) },
 	},
 	{ // the storage lost them after an upload, or the Hub only claimed to have copied them
 		again: 1,
@@ -148,7 +150,9 @@ var remedies = []*remedy{
 		finds: inTarget(func(_ *Run, err error) bool { return errors.Is(err, hub.ErrMissingObject) }),
 		undo: func(_ context.Context, r *Run, _ string) error {
 			r.lessons.sendAll = true
-			return r.open.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
+			return r.targets.forget(func(o ledger.Output) bool {
+				return o.Uploaded && !o.Committed
+			})
 		},
 	},
 }
@@ -172,27 +176,20 @@ func inTarget(is func(*Run, error) bool) func(context.Context, *Run, error) (str
 
 // readAgain forgets what was made from a source file, so that it's read again.
 func readAgain(ctx context.Context, r *Run, file string) error {
-	return r.open.readAgain(ctx, file)
+	r.job.Source.Recheck(ctx, file)
+	return r.targets.forgetFile(file, r.job.madeFrom(file))
 }
 
-func (s *state) readAgain(ctx context.Context, file string) error {
-	s.Source.Recheck(ctx, file)
-	return s.discard(file)
-}
-
-// discard forgets everything that was made from a source file, and removes it from the folder.
-func (s *state) discard(file string) error {
-	made := map[string]bool{}
-	at := slices.IndexFunc(s.Model.Listing.Weights,
+// madeFrom returns the outputs that are made from a source file.
+func (j *job) madeFrom(file string) (made []*spans.Output) {
+	at := slices.IndexFunc(j.Model.Listing.Weights,
 		func(w plan.WeightFile) bool { return w.Path == file })
-	for _, o := range s.outputs {
-		if slices.Contains(o.Files(), at) || s.Model.From != nil { // the one file is made of all
-			made[o.Path] = true
-			s.ledger.ForgetTensors(o.Path)
+	for _, o := range j.outputs {
+		if slices.Contains(o.Files(), at) || j.Model.From != nil { // the one file is made of all
+			made = append(made, o)
 		}
 	}
-	s.ledger.ForgetFile(file)
-	return s.forget(func(o ledger.Output) bool { return made[o.Path] })
+	return made
 }
 
 func ofEarlierRun(o ledger.Output) bool { return !o.Made }

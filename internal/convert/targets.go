@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -15,6 +16,7 @@ type targets struct {
 	folder *publish.Folder // where outputs are made
 	to     publish.Remote  // where they're published; nil: nowhere
 	ledger *ledger.Ledger
+	advice []string // warnings about what the Hub advises against
 }
 
 // destinations lists where the result goes.
@@ -64,11 +66,32 @@ func (t *targets) forget(wrong func(ledger.Output) bool) error {
 	return nil
 }
 
+// forgetFile forgets a source file and everything that was made from it, and removes that from the
+// folder.
+func (t *targets) forgetFile(file string, made []*spans.Output) error {
+	wrong := map[string]bool{}
+	for _, o := range made {
+		wrong[o.Path] = true
+		t.ledger.ForgetTensors(o.Path)
+	}
+	t.ledger.ForgetFile(file)
+	return t.forget(func(o ledger.Output) bool { return wrong[o.Path] })
+}
+
 // close ends the journal and releases the folder. With done, only the result stays.
 func (t *targets) close(done bool) error {
-	var err error
-	if t.ledger != nil {
-		err = t.ledger.Close()
+	return errors.Join(t.ledger.Close(), t.folder.Close(done))
+}
+
+// release removes what the work needed where outputs were published. It returns the commit that has
+// the result, or "" if they were published nowhere.
+func (t *targets) release(ctx context.Context, log *slog.Logger) (commit string) {
+	if t.to == nil {
+		return ""
 	}
-	return errors.Join(err, t.folder.Close(done))
+	commit = t.to.Where().Commit
+	if err := t.to.CleanUp(ctx); err != nil {
+		log.Warn("the target is complete, but its work branch couldn't be removed", "err", err)
+	}
+	return commit
 }

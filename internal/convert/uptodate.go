@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -15,23 +16,23 @@ import (
 // with Force, which proves everything again. It writes no file, and reads no weight of a repo: the
 // target's manifest remains a claim by the target's maker. It removes branches that earlier runs
 // left in the repo.
-func (s *state) upToDate(ctx context.Context) (*Report, error) {
-	missing := func(o *spans.Output) bool { return !s.ledger.Done(o.Path) }
-	if s.Force || len(s.leftovers()) > 0 ||
-		slices.ContainsFunc(s.Part.Of(s.outputs), missing) {
+func upToDate(ctx context.Context, j *job, t *targets) (*Report, error) {
+	missing := func(o *spans.Output) bool { return !t.ledger.Done(o.Path) }
+	if j.Force || len(leftovers(j, t)) > 0 ||
+		slices.ContainsFunc(j.Part.Of(j.outputs), missing) {
 		return nil, nil
 	}
-	report := s.report()
+	report := newReport(j, t)
 	report.Verified = Verified{UpToDate: true}
-	if !s.Part.Whole() {
+	if !j.Part.Whole() {
 		return report, nil
 	}
-	files, err := s.expectedFiles(ctx)
+	files, err := j.expectedFiles(ctx, t.ledger)
 	if err != nil {
 		return nil, err
 	}
-	repo, commit := s.original()
-	for _, found := range s.found() {
+	repo, commit := j.original()
+	for _, found := range t.found() {
 		if !found.Current {
 			return nil, nil
 		}
@@ -45,25 +46,25 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 			slices.ContainsFunc(files, differs)) {
 			return nil, nil
 		}
-		if renewed, err := s.isRenewed(ctx, report, found, newer); err != nil || !renewed {
+		if renewed, err := j.isRenewed(ctx, report, found, newer); err != nil || !renewed {
 			return nil, err
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
-		if why := found.WhyCardStays(); why != "" && s.License == "" {
-			s.Log.Warn(why + "; --force overwrites it")
+		if why := found.WhyCardStays(); why != "" && j.License == "" {
+			j.Log.Warn(why + "; --force overwrites it")
 		}
 	}
-	s.release(ctx, report)
+	report.Target.Commit = t.release(ctx, j.Log)
 	return report, nil
 }
 
 // isRenewed reports whether a target's card has the license that the run was given, the branch that
 // holds it, and what the card of a local source says, because no commit pins that. Newer rules may
 // word it differently. A card that isn't ours stays as it is.
-func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
+func (j *job) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
 	newer bool) (bool, error) {
-	pinned, at := !s.Model.Local || newer, s.where()
-	if s.License == "" && pinned && at.Branch == "" {
+	pinned, at := !j.Model.Local || newer, j.where()
+	if j.License == "" && pinned && at.Branch == "" {
 		return true, nil
 	}
 	card, err := found.Card(ctx)
@@ -71,12 +72,12 @@ func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.In
 		return false, err
 	}
 	if card == nil {
-		if why := found.WhyCardStays(); why != "" && s.License != "" {
-			s.Log.Warn(why + "; --license changes nothing there")
+		if why := found.WhyCardStays(); why != "" && j.License != "" {
+			j.Log.Warn(why + "; --license changes nothing there")
 		}
 		return true, nil
 	}
-	if s.License != "" && !metadata.HasLicense(card, s.License) {
+	if j.License != "" && !metadata.HasLicense(card, j.License) {
 		return false, nil
 	}
 	// a new branch begins with what main holds
@@ -86,27 +87,28 @@ func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.In
 	if pinned {
 		return true, nil
 	}
-	r := result{job: s.job, report: report, manifest: &metadata.Manifest{}}
+	r := result{job: j, report: report, manifest: &metadata.Manifest{}}
 	ours, err := r.card()
 	return err == nil && metadata.HasFront(card, ours), err
 }
 
 // expectedFiles lists the files of the result that are known before it's finished: the outputs that
 // are done, what is copied, without a SHA-256 if a commit pins it, and config.json.
-func (s *state) expectedFiles(ctx context.Context) (files []names.File, err error) {
-	for _, o := range s.ledger.Outputs() {
+func (j *job) expectedFiles(ctx context.Context,
+	done *ledger.Ledger) (files []names.File, err error) {
+	for _, o := range done.Outputs() {
 		files = append(files, o.File())
 	}
-	for _, f := range s.carried() {
-		sum, err := s.sourceSum(ctx, f.Path)
+	for _, f := range j.carried() {
+		sum, err := j.sourceSum(ctx, f.Path)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, names.File{Path: f.Path, Size: f.Size, SHA256: sum})
 	}
-	config, err := s.config()
+	config, err := j.config()
 	if config != nil {
-		side := publish.NewSideFile(s.Plan.ConfigPath(), metadata.KindConfig, config)
+		side := publish.NewSideFile(j.Plan.ConfigPath(), metadata.KindConfig, config)
 		files = append(files, side.File())
 	}
 	return files, err
