@@ -6,15 +6,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // TestRowsAreBoundedBeforeTheyAreHeld checks that rows beyond the most that a repo may have are refused
 // while they're read, and that other answers than a list are refused as before.
 func TestRowsAreBoundedBeforeTheyAreHeld(t *testing.T) {
 	row := `{"rfilename":"x"},`
-	for n, want := range map[int]error{0: nil, 3: nil, maxFiles: nil, maxFiles + 1: wire.ErrTooLarge, 40 * maxFiles: wire.ErrTooLarge} {
+	for n, want := range map[int]error{0: nil, 3: nil, maxFiles: nil, maxFiles + 1: ErrTooLarge, 40 * maxFiles: ErrTooLarge} {
 		text := []byte(`{"siblings":[` + strings.TrimSuffix(strings.Repeat(row, n), ",") + "]}")
 		if n > 2*maxFiles {
 			text = []byte(strings.ReplaceAll(string(text), row[:len(row)-1], "{}"))

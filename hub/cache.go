@@ -13,7 +13,6 @@ import (
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -31,9 +30,9 @@ import (
 // huggingface_hub from 1.32 on stores what several repos hold once, under another hash:
 // https://github.com/huggingface/huggingface_hub/pull/4498.
 type sharedCache struct {
-	t       *wire.Transport // for its log and errors
-	dir     string          // "" for none
-	damaged sync.Map        // paths of files that differ from the published ones
+	t       *transport // for its log and errors
+	dir     string     // "" for none
+	damaged sync.Map   // paths of files that differ from the published ones
 }
 
 // folder returns the folder of a repo.
@@ -94,7 +93,7 @@ func (s *sharedCache) trusts(path string, info fs.FileInfo, f FileRef) bool {
 // discard marks a file of the cache that must not be used, and logs that once.
 func (s *sharedCache) discard(path string, f FileRef, why string) {
 	if _, known := s.damaged.LoadOrStore(path, true); !known {
-		s.t.Opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(),
+		s.t.opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(),
 			"copy", path, "why", why)
 	}
 }
@@ -123,7 +122,7 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 		return nil, false
 	}
 	if f.Hash() == "" {
-		return data, s.t.Opt.Offline
+		return data, s.t.opt.Offline
 	}
 	if got := hashLike(f.Hash(), data); got != f.Hash() {
 		s.discard(file.Name(), f, "its hash is "+got+", published is "+f.Hash())
@@ -139,16 +138,16 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)
 	if !ok {
-		return nil, s.t.Errorf(op, wire.ErrOffline, "revision %s is not in the cache", revision)
+		return nil, s.t.errorf(op, ErrOffline, "revision %s is not in the cache", revision)
 	}
 	info := &RepoInfo{ID: repo, SHA: commit}
 	root := s.snapshot(repo, commit)
 	if _, err := os.Stat(root); err != nil {
-		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
+		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
 	}
 	listed, err := s.tree(repo, commit)
 	if info.Files = listed; err == nil && listed == nil {
-		s.t.Opt.Log.Warn("the shared cache doesn't say which files the commit has, so some may be missing",
+		s.t.opt.Log.Warn("the shared cache doesn't say which files the commit has, so some may be missing",
 			"repo", repo, "commit", commit)
 		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
@@ -158,11 +157,11 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 		})
 	}
 	if err != nil {
-		return nil, s.t.Errorf(op, wire.ErrOffline, "%v", err)
+		return nil, s.t.errorf(op, ErrOffline, "%v", err)
 	}
 	for _, f := range info.Files {
 		if f.Hash() == "" && strings.HasSuffix(f.Path, ".safetensors") {
-			return nil, s.t.Errorf(op, wire.ErrOffline, "nothing in the cache says which bytes %s has at "+
+			return nil, s.t.errorf(op, ErrOffline, "nothing in the cache says which bytes %s has at "+
 				"commit %s; you can convert the folder %s as a model of yours", f.Path, commit, root)
 		}
 		if _, ok := s.find(f.Ref(repo, commit)); !ok {
@@ -170,7 +169,7 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 		}
 	}
 	if len(info.Absent) == len(info.Files) {
-		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
+		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
 	}
 	return info, nil
 }
@@ -247,6 +246,6 @@ func (i *RepoInfo) list(root, path string) error {
 
 // Missing returns the error of an offline run that needs files which the shared cache lacks.
 func (c *Client) Missing(repo, commit string, paths []string) error {
-	return c.t.Errorf("read "+repo, wire.ErrOffline, "the shared cache lacks %s of commit %s",
+	return c.t.errorf("read "+repo, ErrOffline, "the shared cache lacks %s of commit %s",
 		human.List(paths), commit)
 }

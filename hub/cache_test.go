@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -99,13 +98,13 @@ func cacheServes(t *testing.T, shared bool) {
 	if w.Count() != 0 {
 		t.Errorf("%d requests", w.Count())
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, wire.ErrOffline) {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, ErrOffline) {
 		t.Error(err)
 	}
-	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, wire.ErrOffline) {
+	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, ErrOffline) {
 		t.Error(err)
 	}
-	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, wire.ErrOffline) {
+	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, ErrOffline) {
 		t.Error(err)
 	}
 }
@@ -181,7 +180,7 @@ func TestCachedWeightsNeedAHash(t *testing.T) {
 		_, err := c.Info(t.Context(), "a/b", "")
 		if listed {
 			must(t, err)
-		} else if !errors.Is(err, wire.ErrOffline) || !strings.Contains(err.Error(), "m.safetensors") {
+		} else if !errors.Is(err, ErrOffline) || !strings.Contains(err.Error(), "m.safetensors") {
 			t.Error(err)
 		}
 	}
@@ -192,7 +191,7 @@ func TestCachedSmallFileIsHashed(t *testing.T) {
 	world.Write(t, filepath.Join(folder, "blobs", gitBlobHash([]byte("{}"))), "[]")
 	c, _ := cachedClient(t, dir)
 	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json", Size: 2, BlobID: gitBlobHash([]byte("{}"))}
-	if data, err := c.ReadFile(t.Context(), ref, 10); !errors.Is(err, wire.ErrOffline) {
+	if data, err := c.ReadFile(t.Context(), ref, 10); !errors.Is(err, ErrOffline) {
 		t.Errorf("a spoilt blob was served: %q, %v", data, err)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // The defaults of a stream.
@@ -21,7 +19,7 @@ const (
 	// RangesAhead is how many ranges all streams together fetch ahead: one for each transfer, and
 	// half as many again that are complete, so that connections stay busy while the reader catches
 	// up.
-	RangesAhead = wire.Transfers + wire.Transfers/2
+	RangesAhead = maxTransfers + maxTransfers/2
 )
 
 // Options configure a Client. The zero value reads public models from the public hub, without a
@@ -58,7 +56,7 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+
 // A Client talks to one hub with one token. Make it with [New]. Many goroutines may call its methods
 // at once. Their contexts must not be nil.
 type Client struct {
-	t     *wire.Transport
+	t     *transport
 	cache *sharedCache
 	files *downloads
 	said  *answers
@@ -94,14 +92,14 @@ func New(opt Options) (*Client, error) {
 	}
 	t, err := newTransport(opt.Connection)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("hub: %w", err)
 	}
 	if l.Publisher != nil {
-		t.Opt.Tokens = l.token
+		t.tokens = l.token
 	}
 	if opt.TokenFile != "" && opt.Publisher == nil && opt.Token != "" {
 		f := &tokenFile{path: opt.TokenFile, now: opt.Token, lock: semaphore.NewWeighted(1)}
-		t.Opt.Tokens, t.Opt.Refused = f.token, f.refused
+		t.tokens, t.refused = f.token, f.refused
 	}
 	only := ""
 	if opt.Publisher != nil && opt.Publisher.ForRepo() {
@@ -113,24 +111,19 @@ func New(opt Options) (*Client, error) {
 // With returns a client for another call. It shares connections, the token, the Governor, and what the
 // hub has said with c. Waits are reported to the call alone, and its streams and uploads have buffers
 // and transfers of their own, within its BufferBytes.
-func (c *Client) With(call Call) (_ *Client, err error) {
-	defer exported(&err)
-	var onWait func(wire.Wait)
-	if call.OnWait != nil {
-		onWait = func(w wire.Wait) { call.OnWait(Wait(w)) }
-	}
-	return newClient(c.t.With(call.UserAgent, call.Log, onWait), c.cache.dir, c.only, c.said,
+func (c *Client) With(call Call) (*Client, error) {
+	return newClient(c.t.with(call.UserAgent, call.Log, call.OnWait), c.cache.dir, c.only, c.said,
 		call.RangeBytes, call.BufferBytes)
 }
 
-func newClient(t *wire.Transport, cacheDir, only string, said *answers, rangeBytes,
+func newClient(t *transport, cacheDir, only string, said *answers, rangeBytes,
 	bufferBytes int64) (*Client, error) {
 	if rangeBytes < 0 || bufferBytes < 0 {
 		return nil, errors.New("hub: bytes of ranges and buffers can't be negative")
 	}
 	rangeBytes = cmp.Or(rangeBytes, DefaultRangeBytes)
 	bufferBytes = cmp.Or(bufferBytes, RangesAhead*rangeBytes)
-	transfers := min(wire.Transfers, max(1, bufferBytes/rangeBytes))
+	transfers := min(maxTransfers, max(1, bufferBytes/rangeBytes))
 	return &Client{
 		t: t, cache: &sharedCache{t: t, dir: cacheDir}, said: said, only: only,
 		files: newDownloads(t, &said.locations, rangeBytes, bufferBytes/rangeBytes, transfers),
@@ -139,19 +132,18 @@ func newClient(t *wire.Transport, cacheDir, only string, said *answers, rangeByt
 }
 
 // Endpoint returns the hub's address, without a trailing slash.
-func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
+func (c *Client) Endpoint() string { return c.t.endpoint.String() }
 
 // CloseIdle closes the connections that no request uses. The client can go on.
-func (c *Client) CloseIdle() { c.t.CloseIdle() }
+func (c *Client) CloseIdle() { c.t.closeIdle() }
 
 // Pause waits by the client's clock, and reports a long wait with its reason.
-func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) (err error) {
-	defer exported(&err)
-	return c.t.Pause(ctx, c.t.Endpoint.Host, reason, d)
+func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
+	return c.t.pause(ctx, c.t.endpoint.Host, reason, d)
 }
 
 // OnlyRepo returns the one repo that the client's token can write to, or "" if unknown.
 func (c *Client) OnlyRepo() string { return c.only }
 
 // Offline reports whether the client asks no Hub, and answers from the shared cache.
-func (c *Client) Offline() bool { return c.t.Opt.Offline }
+func (c *Client) Offline() bool { return c.t.opt.Offline }

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -98,11 +97,10 @@ const slowAnswer = 3 * time.Minute
 // the branch. If the branch holds every change, that's success. Otherwise Commit repeats the
 // commit, which its parent makes safe. ErrConflict means that the branch moved and lacks our
 // changes: read its head, check which changes are still needed, and call again.
-func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (_ Commit, err error) {
-	defer exported(&err)
+func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
 	for _, o := range req.Ops {
 		if !o.gone && !names.IsSafe(o.Path) {
-			return Commit{}, fmt.Errorf("commit %.200q: %w", o.Path, wire.ErrUnsafePath)
+			return Commit{}, fmt.Errorf("commit %.200q: %w", o.Path, ErrUnsafePath)
 		}
 	}
 	if len(req.Ops) == 0 {
@@ -112,13 +110,13 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	if err != nil {
 		return Commit{}, fmt.Errorf("write commit: %w", err)
 	}
-	r := &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost,
-		URL: c.t.Endpoint.API(repo, wire.RevPath("commit", rev)), Token: true,
-		Lane: "commit", Follow: wire.FollowSame, Slow: slowAnswer,
-		Header: http.Header{"Content-Type": {"application/x-ndjson"}},
-		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}
+	r := &request{op: "commit to " + repo, repo: repo, method: http.MethodPost,
+		url: c.t.endpoint.api(repo, revPath("commit", rev)), token: true,
+		lane: "commit", follow: followSame, slow: slowAnswer,
+		header: http.Header{"Content-Type": {"application/x-ndjson"}},
+		body:   func() io.Reader { return bytes.NewReader(body) }, size: int64(len(body))}
 	p := &pendingCommit{CommitRequest: req, Client: c, r: r, repo: repo, rev: rev}
-	err = c.t.Retry(ctx, r, p.try)
+	err = c.t.retry(ctx, r, p.try)
 	return p.done, err
 }
 
@@ -149,7 +147,7 @@ func (req CommitRequest) ndjson() ([]byte, error) {
 type pendingCommit struct {
 	CommitRequest
 	*Client
-	r         *wire.Request
+	r         *request
 	repo, rev string
 	done      Commit
 }
@@ -162,7 +160,7 @@ func (p *pendingCommit) try(ctx context.Context) error {
 		}
 	}
 	err := p.post(ctx)
-	if e := wire.ErrorOf(err); unconfirmed(e) {
+	if e := errorOf(err); unconfirmed(e) {
 		return p.confirm(ctx, e)
 	}
 	return missingObject(err)
@@ -170,7 +168,7 @@ func (p *pendingCommit) try(ctx context.Context) error {
 
 // confirm reads the branch after a failure. It returns nil if every change is there, ErrConflict if
 // the branch moved without them, and otherwise the failure, for the retry loop.
-func (p *pendingCommit) confirm(ctx context.Context, failure *wire.Error) error {
+func (p *pendingCommit) confirm(ctx context.Context, failure *Error) error {
 	head, landed, err := p.landed(ctx)
 	switch {
 	case err != nil:
@@ -179,11 +177,11 @@ func (p *pendingCommit) confirm(ctx context.Context, failure *wire.Error) error 
 		p.done = Commit{OID: head, Found: true}
 		return nil
 	case head != p.Parent:
-		return failure.Under(wire.ErrConflict)
-	case errors.Is(failure, wire.ErrConflict):
+		return failure.under(ErrConflict)
+	case errors.Is(failure, ErrConflict):
 		// the Hub's 409 while another commit is on its way, whose head isn't there yet:
 		// https://github.com/evaleval/every_eval_ever/pull/263
-		return failure.Under(wire.ErrBusy)
+		return failure.under(errBusy)
 	}
 	return failure
 }
@@ -207,27 +205,27 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 
 // unconfirmed reports whether a failed POST may have changed the branch, or someone else did. The Hub
 // has answered 500 after a success: https://github.com/huggingface/datasets/pull/7708.
-func unconfirmed(e *wire.Error) bool {
+func unconfirmed(e *Error) bool {
 	// something in between may have replaced the hub's answer
-	if errors.Is(e, wire.ErrNotHub) {
+	if errors.Is(e, ErrNotHub) {
 		return true
 	}
 	if e.Status == 0 { // no answer; without a connection, the request wasn't even sent
-		return !wire.NeverBegun(e.Err) && wire.Temporary(e.Err)
+		return !neverBegun(e.Err) && temporary(e.Err)
 	}
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(e,
-		wire.ErrConflict)
+		ErrConflict)
 }
 
 func (p *pendingCommit) post(ctx context.Context) error {
 	var answer struct {
 		CommitOID string `json:"commitOid"`
 	}
-	if _, err := p.t.Once(ctx, p.r, &answer); err != nil {
+	if _, err := p.t.callOnce(ctx, p.r, &answer); err != nil {
 		return err
 	}
 	if !names.IsCommit(answer.CommitOID) {
-		return p.t.Errorf(p.r.Op, wire.ErrNotHub, "the answer names no commit")
+		return p.t.errorf(p.r.op, ErrNotHub, "the answer names no commit")
 	}
 	p.done = Commit{OID: answer.CommitOID}
 	return nil
@@ -240,9 +238,9 @@ var missingText = regexp.MustCompile(
 // was deleted and created again: https://github.com/huggingface/huggingface_hub/issues/3829. Upload
 // it again.
 func missingObject(err error) error {
-	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest &&
+	if e := errorOf(err); e.Status == http.StatusBadRequest &&
 		missingText.MatchString(e.Message) {
-		return e.Under(wire.ErrMissingObject)
+		return e.under(ErrMissingObject)
 	}
 	return err
 }

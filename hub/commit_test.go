@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 func TestCommitBody(t *testing.T) {
@@ -101,10 +99,10 @@ func TestTheOwnerIsAskedOnceForHints(t *testing.T) {
 		if err := c.CheckRight(t.Context(), repo, false); err != nil {
 			t.Error(err)
 		}
-		if _, err := c.CreateRepo(t.Context(), repo, nil); !errors.Is(err, wire.ErrForbidden) {
+		if _, err := c.CreateRepo(t.Context(), repo, nil); !errors.Is(err, ErrForbidden) {
 			t.Error(err)
 		}
-		if err := c.CheckRight(t.Context(), repo, true); !errors.Is(err, wire.ErrForbidden) {
+		if err := c.CheckRight(t.Context(), repo, true); !errors.Is(err, ErrForbidden) {
 			t.Error(err)
 		}
 	}
@@ -121,7 +119,7 @@ func TestCheckAccess(t *testing.T) {
 	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"), says(404, ""), says(403, ""),
 		says(200, `{"name":"a","auth":{"accessToken":{"role":"read"}}}`))
 	c, _ := testClient(t, w)
-	for i, want := range []error{nil, wire.ErrGated, wire.ErrReadToken} {
+	for i, want := range []error{nil, ErrGated, errReadToken} {
 		if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, want) {
 			t.Errorf("answer %d: %v", i, err)
 		}

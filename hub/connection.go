@@ -1,13 +1,12 @@
 package hub
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // A Connection says which hub to ask, how, and as whom.
@@ -31,7 +30,8 @@ type Connection struct {
 
 	Governor *Governor    // shared by a program's clients; nil makes one
 	Log      *slog.Logger // nil discards
-	// called before a wait of 5 s or more, once for everything that waits meanwhile; must not block
+	// called before a wait of 5 s or more, once for everything that waits meanwhile, and before a
+	// shorter one if there were many; must not block
 	OnWait        func(Wait)
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's
@@ -56,41 +56,39 @@ func (c Connection) Format(w fmt.State, verb rune) {
 // LogValue returns the connection without its token.
 func (c Connection) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", c)) }
 
-// options returns the connection as the transport takes it.
-func (c *Connection) options() wire.Options {
-	opt := wire.Options{Endpoint: c.Endpoint, EndpointSource: c.EndpointSource, Token: c.Token, TokenSource: c.TokenSource,
-		Login: c.Login, Offline: c.Offline, Side: c.Side, UserAgent: c.UserAgent,
-		LimitRate: c.LimitRate, StallTimeout: c.StallTimeout, Patience: c.Patience, Log: c.Log,
-		HTTPTransport: c.HTTPTransport}
-	if c.Governor != nil {
-		opt.Governor = c.Governor.shared
+// complete fills in defaults and refuses settings that can't work.
+func (c *Connection) complete() error {
+	if c.Token != "" {
+		c.TokenSource = cmp.Or(c.TokenSource, "Options.Token")
 	}
-	if c.OnWait != nil {
-		opt.OnWait = func(w wire.Wait) { c.OnWait(Wait(w)) }
+	if !sendable(c.Token) {
+		return fmt.Errorf("the token from %s holds spaces or other characters that no token has",
+			c.TokenSource)
 	}
-	if c.Clock != nil {
-		opt.Clock = c.Clock
+	c.Patience = cmp.Or(c.Patience, maxWait)
+	c.StallTimeout = cmp.Or(c.StallTimeout, 30*time.Second)
+	c.name(c.UserAgent, c.Log)
+	c.Clock = cmp.Or[Clock](c.Clock, systemClock{})
+	c.Governor = cmp.Or(c.Governor, NewGovernor())
+	if c.LimitRate > 0 {
+		c.Governor.limit(c.LimitRate)
 	}
-	return opt
+	if c.HTTPTransport == nil {
+		c.HTTPTransport = newRoundTripper(c.Governor)
+	}
+	return nil
 }
 
-// A Governor slows all clients that share it: a limit that one of them hits holds for the others
-// too. A program has one Governor.
-type Governor struct{ shared *wire.Governor }
-
-// NewGovernor returns a Governor without limits.
-func NewGovernor() *Governor { return &Governor{wire.NewGovernor()} }
-
-// A Wait is long enough that people wonder. Connection.OnWait reports it.
-type Wait struct {
-	Host   string        // the Hub or its storage
-	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
-	For    time.Duration // from now on
+// name sets what requests and logs are of, or the defaults.
+func (c *Connection) name(userAgent string, log *slog.Logger) {
+	c.UserAgent = cmp.Or(userAgent, "df11-convert")
+	c.Log = cmp.Or(log, slog.New(slog.DiscardHandler))
 }
 
-// A Clock returns the time and waits. Many goroutines call both methods at once. Sleep returns the
-// cause of ctx as soon as ctx ends.
-type Clock interface {
-	Now() time.Time
-	Sleep(ctx context.Context, d time.Duration) error
+// sendable reports whether a token has only characters that a header may carry, and no quotes,
+// which belong to the file or the command that set it (RFC 6750, section 2.1, has the characters of
+// a token).
+func sendable(token string) bool {
+	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) &&
+		!strings.ContainsAny(token, "\"'")
 }

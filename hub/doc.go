@@ -10,12 +10,17 @@
 //
 //	WhoAmI, CheckAccess ─▶ CreateRepo ─▶ Upload (per file) ─▶ Op ─▶ Commit
 //
-// Package wire sends the requests. It has the rules for tokens, redirects, repeats, and waits.
+// One transport sends all requests: transport.go. It has the rules for redirects (endpoint.go),
+// repeats (retry.go), and waits (pause.go, governor.go), and ends dead connections (watch.go).
 // docs/design.md lists what is repeated above it.
+//
+// The token goes to the hub's own scheme, host, and port, and to https://huggingface.co if the hub
+// is a mirror that redirects there. It goes nowhere else. API answers count only from there, and no
+// link leads from https to http. Signed URLs are used byte for byte and never shown.
 //
 // Errors are of type *Error around a sentinel such as ErrGated. Hint returns the next step in words.
 //
-// Comments here and in package wire name the servers and clients that a branch is for:
+// Comments name the servers and clients that a branch is for:
 //
 //   - hfd: https://github.com/matrixhub-ai/hfd, a server of git repos, at c4fdaa7
 //   - KohakuHub: https://github.com/KohakuBlueleaf/KohakuHub at 2facb54

@@ -9,13 +9,11 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // downloads fetches ranges of files from the hub's storage.
 type downloads struct {
-	t          *wire.Transport
+	t          *transport
 	locations  *sync.Map           // answers.locations
 	transfers  int64               // that may run at once
 	rangeBytes int64               // per request of a stream
@@ -24,7 +22,7 @@ type downloads struct {
 	buffers    chan []byte // shared fetch-ahead buffers; nil until used
 }
 
-func newDownloads(t *wire.Transport, locations *sync.Map, rangeBytes, nBuffers,
+func newDownloads(t *transport, locations *sync.Map, rangeBytes, nBuffers,
 	transfers int64) *downloads {
 	d := &downloads{t: t, locations: locations, transfers: transfers, rangeBytes: rangeBytes,
 		conns:   semaphore.NewWeighted(transfers),
@@ -56,13 +54,13 @@ const minProgress = 64 << 10
 // connection stopped, renews expired links, and never accepts bytes unless the answer declares them
 // to be the ones we asked for.
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment) error {
-	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
-		Token: true, Lane: "files", Follow: wire.FollowAll}
+	r := &request{op: "read " + f.String(), repo: f.Repo, method: http.MethodGet, bulk: true,
+		token: true, lane: "files", follow: followAll}
 	tries := 0
-	return d.t.Retry(ctx, r, func(ctx context.Context) error {
+	return d.t.retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locate(ctx, f)
 		if err == nil {
-			err = wire.Take(ctx, d.conns)
+			err = takePlace(ctx, d.conns)
 		}
 		if err != nil {
 			return err
@@ -70,8 +68,8 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 		defer d.conns.Release(1)
 		tries++
 		err = d.fetchOnce(ctx, r, loc, off, seg, tries <= maxSwitches)
-		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) ||
-			errors.Is(err, wire.ErrNotHub) {
+		if errors.Is(err, errExpired) || errors.Is(err, ErrChanged) ||
+			errors.Is(err, ErrNotHub) {
 			loc.replace(ctx, nil)
 		}
 		return err
@@ -79,26 +77,26 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 }
 
 // fetchOnce makes one ranged GET and reads its body into the segment. If mayGiveUp, it fails with
-// ErrLagging when it lags. The connection is then closed, as is every connection whose body wasn't
+// errLagging when it lags. The connection is then closed, as is every connection whose body wasn't
 // read to its end.
-func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolved, off int64,
+func (d *downloads) fetchOnce(ctx context.Context, r *request, loc *resolved, off int64,
 	seg *segment, mayGiveUp bool) error {
 	end := off + int64(len(seg.buf))
 	begin := end - int64(len(seg.space()))
 	try := *r
-	try.URL = loc.url
-	try.Header = http.Header{
+	try.url = loc.url
+	try.header = http.Header{
 		// CloudFront ignores the range if it may compress:
 		// https://github.com/huggingface/huggingface_hub/pull/3778
 		"Accept-Encoding": {"identity"},
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},
 	}
-	try.Accept = func(resp *http.Response) error {
+	try.accept = func(resp *http.Response) error {
 		return checkRange(loc, resp, begin, end)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	resp, err := d.t.Exchange(ctx, &try)
+	resp, err := d.t.exchange(ctx, &try)
 	if err != nil {
 		return rangeRefused(err)
 	}
@@ -111,9 +109,9 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	err = seg.readFrom(resp.Body, func(n int) { d.peers.brought(lap, n) })
 	d.peers.end(lap)
 	if err != nil {
-		broken := d.t.Failure(&try, resp.Request.URL, err)
+		broken := d.t.failure(&try, resp.Request.URL, err)
 		missing, got := end-begin, end-begin-int64(len(seg.space()))
-		broken.Progress = got >= min(minProgress, missing) && got > 0
+		broken.progress = got >= min(minProgress, missing) && got > 0
 		return broken
 	}
 	return nil
@@ -123,12 +121,12 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 // it expired, and 416 means that the file has another size. The hub's own refusals already have a
 // sentinel.
 func rangeRefused(err error) error {
-	e := wire.ErrorOf(err)
+	e := errorOf(err)
 	switch {
 	case e.Status == http.StatusRequestedRangeNotSatisfiable:
-		return e.Under(wire.ErrChanged)
+		return e.under(ErrChanged)
 	case e.Err == nil && linkRefused(e):
-		return e.Under(wire.ErrExpired)
+		return e.under(errExpired)
 	}
 	return err
 }
@@ -136,15 +134,15 @@ func rangeRefused(err error) error {
 // checkRange checks that the body starts with the range we asked for.
 func checkRange(loc *resolved, resp *http.Response, begin, end int64) error {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)
+		return fmt.Errorf("%w: body is encoded as %s", errBadRange, enc)
 	}
 	switch n := resp.ContentLength; {
 	case resp.StatusCode == http.StatusPartialContent:
 		return checkContentRange(resp.Header.Get("Content-Range"), begin, end, loc.size)
 	case resp.StatusCode != http.StatusOK || begin > 0: // a whole file serves only its beginning
-		return fmt.Errorf("%w: status %d", wire.ErrBadRange, resp.StatusCode)
+		return fmt.Errorf("%w: status %d", errBadRange, resp.StatusCode)
 	case n >= 0 && n != loc.size:
-		return fmt.Errorf("%w: whole file of %d bytes, expected %d", wire.ErrBadRange, n, loc.size)
+		return fmt.Errorf("%w: whole file of %d bytes, expected %d", errBadRange, n, loc.size)
 	}
 	return nil
 }
@@ -154,13 +152,13 @@ func checkContentRange(value string, begin, end, size int64) error {
 	var b, l int64
 	var total string
 	if _, err := fmt.Sscanf(value, "bytes %d-%d/%s", &b, &l, &total); err != nil {
-		return fmt.Errorf("%w: Content-Range is %q", wire.ErrBadRange, value)
+		return fmt.Errorf("%w: Content-Range is %q", errBadRange, value)
 	}
 	if b != begin || l < b || l >= end {
-		return fmt.Errorf("%w: asked for %d-%d, got %q", wire.ErrBadRange, begin, end-1, value)
+		return fmt.Errorf("%w: asked for %d-%d, got %q", errBadRange, begin, end-1, value)
 	}
 	if total != "*" && total != strconv.FormatInt(size, 10) {
-		return fmt.Errorf("%w: size is %s, expected %d", wire.ErrChanged, total, size)
+		return fmt.Errorf("%w: size is %s, expected %d", ErrChanged, total, size)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -83,15 +82,15 @@ func TestProgressResetsTheCount(t *testing.T) {
 func TestCauseIsNotOurs(t *testing.T) {
 	h := newFileHub(t, 3000)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cause := &wire.Error{Op: "read another file", Progress: true}
+	cause := &Error{Op: "read another file", progress: true}
 	h.fault = onFirst(func(r *http.Request, _ *http.Response) (*http.Response, error) {
 		cancel(cause)
 		return reply(r, 302, "", "Location: "+r.URL.String()), nil
 	})
 	c, _ := testClient(t, h)
 	_, err := c.ReadRange(ctx, FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: 3000}, 0, 3000)
-	if !errors.Is(err, cause) || !cause.Progress {
-		t.Errorf("%v; progress %t", err, cause.Progress)
+	if !errors.Is(err, cause) || !cause.progress {
+		t.Errorf("%v; progress %t", err, cause.progress)
 	}
 }
 
@@ -108,10 +107,10 @@ func TestReadFileChecksItsHash(t *testing.T) {
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
 		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 3000); !errors.Is(err, wire.ErrCorrupt) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 3000); !errors.Is(err, ErrCorrupt) || h.nGets() != 4 {
 		t.Errorf("wrong bytes for ever: %d gets, %v", h.nGets(), err)
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 2999); !errors.Is(err, wire.ErrTooLarge) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 2999); !errors.Is(err, ErrTooLarge) || h.nGets() != 4 {
 		t.Errorf("too large: %d gets, %v", h.nGets(), err)
 	}
 	for _, span := range [][2]int64{{-1, 5}, {0, -1}, {2999, 2}, {4000, 1}, {1 << 62, 1 << 62}} {
@@ -119,12 +118,12 @@ func TestReadFileChecksItsHash(t *testing.T) {
 		_, err := c.ReadRange(t.Context(), f, span[0], span[1])
 		_, streamed := c.Stream(t.Context(), f, span[0], span[0]+span[1])
 		for _, err := range []error{err, streamed} {
-			if !errors.Is(err, wire.ErrArgument) || errors.Is(err, wire.ErrCorrupt) {
+			if !errors.Is(err, ErrArgument) || errors.Is(err, ErrCorrupt) {
 				t.Errorf("range %d: %v", span, err)
 			}
 		}
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, wire.ErrUnsafePath) {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, ErrUnsafePath) {
 		t.Errorf("unsafe: %v", err)
 	}
 }

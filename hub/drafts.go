@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // streamOf returns a function that opens a text again and again.
@@ -71,7 +69,7 @@ func openDrafts(paths ...string) (all drafts, err error) {
 const replaceTries = 10
 
 // replace gives the draft its content and the file's name.
-func (d *draft) replace(ctx context.Context, clock wire.Clock, text string) error {
+func (d *draft) replace(ctx context.Context, clock Clock, text string) error {
 	_, err := d.file.WriteAt([]byte(text), 0)
 	if err == nil {
 		err = d.file.Truncate(int64(len(text)))

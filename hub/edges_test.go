@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // edgeHub serves one file of zeros over connections of different rates, like a storage network. A
@@ -121,7 +119,7 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change .
 				return nil, net.ErrClosed
 			}
 		}
-		rt := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 2 * wire.Transfers}
+		rt := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 2 * maxTransfers}
 		opt := Options{Connection: Connection{Endpoint: "http://hub.test", HTTPTransport: rt}, RangeBytes: edgeRange}
 		for _, f := range change {
 			f(&opt)
@@ -198,7 +196,7 @@ func TestALonelySlowConnectionIsReplaced(t *testing.T) {
 	}}
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		h.share(t, c, fastEdge)
-		c.t.Opt.HTTPTransport.(*http.Transport).CloseIdleConnections()
+		c.t.opt.HTTPTransport.(*http.Transport).CloseIdleConnections()
 		start := time.Now()
 		if _, err := c.ReadRange(t.Context(), h.ref(), 0, edgeRange); err != nil {
 			t.Fatal(err)
@@ -212,10 +210,10 @@ func TestALonelySlowConnectionIsReplaced(t *testing.T) {
 // TestEqualConnectionsAreNeverReplaced checks that connections are kept if none is better.
 func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 	for name, rate := range map[string]int64{"fast": fastEdge, "slow": slowEdge, "very slow": 40_000} {
-		h := &edgeHub{size: 4 * wire.Transfers * edgeRange, rate: steady(rate)}
+		h := &edgeHub{size: 4 * maxTransfers * edgeRange, rate: steady(rate)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
-			share := h.share(t, c, wire.Transfers*rate)
-			if h.nConns > wire.Transfers || share < 0.8 {
+			share := h.share(t, c, maxTransfers*rate)
+			if h.nConns > maxTransfers || share < 0.8 {
 				t.Errorf("%s: %.0f%% over %d connections", name, 100*share, h.nConns)
 			}
 		})
@@ -227,9 +225,9 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 func TestConnectionsThatHardlyLagStay(t *testing.T) {
 	for name, rates := range map[string][]int64{"at most twice as slow": {fastEdge / 3, fastEdge / 6},
 		"too few packets": {40_000, 8_000}} {
-		h := &edgeHub{size: 4 * wire.Transfers * edgeRange, rate: func(n int) int64 { return rates[n%2] }}
+		h := &edgeHub{size: 4 * maxTransfers * edgeRange, rate: func(n int) int64 { return rates[n%2] }}
 		h.overPipes(t, func(t *testing.T, c *Client) {
-			if h.share(t, c, fastEdge); h.nConns != wire.Transfers {
+			if h.share(t, c, fastEdge); h.nConns != maxTransfers {
 				t.Errorf("%s: %d connections", name, h.nConns)
 			}
 		})
@@ -247,7 +245,7 @@ func TestANewConnectionMaySpeedUp(t *testing.T) {
 	}}
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		// net/http may dial one in vain
-		if h.share(t, c, fastEdge); h.nConns <= wire.Transfers || h.nConns > wire.Transfers+2 {
+		if h.share(t, c, fastEdge); h.nConns <= maxTransfers || h.nConns > maxTransfers+2 {
 			t.Errorf("%d connections", h.nConns)
 		}
 	})
@@ -256,10 +254,10 @@ func TestANewConnectionMaySpeedUp(t *testing.T) {
 // TestALineThatFaltersKeepsItsConnections checks two seconds without bytes on all connections,
 // which is no connection's fault.
 func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
-	h := &edgeHub{size: 4 * wire.Transfers * fastEdge, rate: steady(fastEdge)}
+	h := &edgeHub{size: 4 * maxTransfers * fastEdge, rate: steady(fastEdge)}
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
-		if share := h.share(t, c, wire.Transfers*fastEdge); h.nConns != wire.Transfers || share > 0.7 {
+		if share := h.share(t, c, maxTransfers*fastEdge); h.nConns != maxTransfers || share > 0.7 {
 			t.Errorf("%.0f%% over %d connections", 100*share, h.nConns)
 		}
 	})
@@ -268,7 +266,7 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 // TestThinHonestLinesAreNeverGivenUp checks that 20 kB/s bring every byte, over however many
 // connections.
 func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
-	for _, n := range []int64{1, 4, wire.Transfers} {
+	for _, n := range []int64{1, 4, maxTransfers} {
 		h := &edgeHub{size: 2 * edgeRange, rate: steady(20_000 / n)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			h.share(t, c, 20_000)
@@ -285,13 +283,13 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 	for _, jitter := range []float64{0, 0.6, 1} {
 		h := &edgeHub{size: 16 * edgeRange, rate: steady(500)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
-			c.t.Jitter = func() float64 { return jitter }
+			c.t.jitter = func() float64 { return jitter }
 			start := time.Now()
 			s, err := c.Stream(t.Context(), h.ref(), 0, h.size)
 			must(t, err)
 			defer s.Close()
 			_, err = io.Copy(io.Discard, s)
-			if d := time.Since(start); !errors.Is(err, wire.ErrStalled) || d > 7*time.Minute {
+			if d := time.Since(start); !errors.Is(err, errStalled) || d > 7*time.Minute {
 				t.Errorf("jitter %v, after %v: %v", jitter, d, err)
 			}
 		})

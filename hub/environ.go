@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // Environ returns the options from the HF_* variables and the token file, read as constants.py of
@@ -27,8 +25,8 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
 	hfHome := path("HF_HOME", filepath.Join(cache, "huggingface"))
 	opt, err := Options{}, error(nil)
-	opt.Endpoint = strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/")
-	if opt.Endpoint != wire.PublicEndpoint {
+	opt.Endpoint = strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), publicEndpoint), "/")
+	if opt.Endpoint != publicEndpoint {
 		opt.EndpointSource = "HF_ENDPOINT"
 	}
 	opt.CacheDir = path("HF_HUB_CACHE",
@@ -106,7 +104,7 @@ func publisherOf(getenv func(string) string) (*Publisher, error) {
 		return nil, nil //nolint:nilnil // as promised
 	case p.Identity == "" && (p.RequestURL == "" || p.RequestToken == ""):
 		return nil, fmt.Errorf("%w: HF_OIDC_RESOURCE is set, but this job has no identity to show",
-			wire.ErrTrustedPublisher)
+			ErrTrustedPublisher)
 	}
 	return p, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -78,11 +77,11 @@ func TestEnviron(t *testing.T) {
 			if e.Publisher != nil {
 				got.publisher = e.Publisher.Resource
 			}
-			tt.want.endpoint = cmp.Or(tt.want.endpoint, wire.PublicEndpoint)
+			tt.want.endpoint = cmp.Or(tt.want.endpoint, publicEndpoint)
 			if got != tt.want || (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			if publisher := strings.Contains(tt.err, "identity"); errors.Is(err, wire.ErrTrustedPublisher) != publisher || publisher && Hint(err) == "" {
+			if publisher := strings.Contains(tt.err, "identity"); errors.Is(err, ErrTrustedPublisher) != publisher || publisher && Hint(err) == "" {
 				t.Errorf("%v, hint %q", err, Hint(err))
 			}
 		})

@@ -4,9 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
@@ -27,112 +32,80 @@ type Error struct {
 	Endpoint    string
 	Err         error // sentinel or network error
 
-	cause error // what the request's loop returned; nil if someone else made the error
+	progress bool          // bytes came first, so the count of failures starts again
+	sent     string        // the token that the hub refused; never shown
+	advice   hint.Hint     // what to do about it, from transport.refused
+	login    string        // how to set a token, from Connection.Login
+	variable string        // that names the endpoint; "" if it is the public one
+	wait     time.Duration // that the answer asks for
+	timed    bool          // it asks for one
+	lane     lane          // of URL
+	away     time.Duration // how long its host, or at least this request, had failed by then
 }
 
 // Error returns one line, lower case, with what a bug report needs in parentheses. It never shows a
 // token or a URL query.
-func (e *Error) Error() string { return e.Unwrap().Error() }
-
-// Unwrap returns the error that wraps the sentinel or the network error.
-func (e *Error) Unwrap() error {
-	if e.cause != nil {
-		return e.cause
+func (e *Error) Error() string {
+	cause, request, attempts, id := "", "", "", ""
+	if e.Err != nil {
+		cause = oneLine(e.Err.Error()) // may quote a server, or its certificate
 	}
-	return e.failure()
+	if e.Method != "" {
+		request = e.Method + " " + e.URL
+	}
+	if e.Attempts > 1 {
+		attempts = fmt.Sprintf("%d attempts", e.Attempts)
+	}
+	if e.RequestID != "" {
+		id = "request id " + e.RequestID
+	}
+	text := join(": ", e.Side, e.Op, cause, e.status(), e.Message)
+	if notes := join(", ", request, attempts, id); notes != "" {
+		text += " (" + notes + ")"
+	}
+	return text
 }
 
-// failure returns the failure as the request's loop describes it.
-func (e *Error) failure() *wire.Error {
-	if f, ok := errors.AsType[*wire.Error](e.cause); ok {
-		return f
+// status returns the answer's status in words, or "" without an answer.
+func (e *Error) status() string {
+	if e.Status == 0 {
+		return ""
 	}
-	return &wire.Error{Op: e.Op, Side: e.Side, Method: e.Method, URL: e.URL, Status: e.Status,
-		Code: e.Code, Message: e.Message, RequestID: e.RequestID, TokenSource: e.TokenSource,
-		Attempts: e.Attempts, Repo: e.Repo, Endpoint: e.Endpoint, Err: e.Err}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 }
 
-// Brief returns one sentence if the Hub can't be reached, the token is missing, refused, or lacks a
-// right, or a repo or revision is missing or gated. For other errors, whose details matter, it
-// returns "".
-func (e *Error) Brief() string { return e.failure().Brief() }
-
-// GaveUp reports whether a loop used up its tries on the request, so that an outer loop doesn't
-// multiply them.
-func (e *Error) GaveUp() bool { return e.failure().GaveUp() }
-
-// Temporary reports whether the same request may succeed later. The cause decides, or else the
-// status.
-func (e *Error) Temporary() bool { return e.failure().Temporary() }
-
-// exported makes an *Error of the error of a request, with the same text. Each method of a Client
-// that returns an error defers it.
-func exported(err *error) { *err = export(*err) }
-
-func export(err error) error {
-	if _, ok := errors.AsType[*Error](err); ok {
-		return err
-	}
-	f, ok := errors.AsType[*wire.Error](err)
-	if !ok {
-		return err
-	}
-	return &Error{Op: f.Op, Side: f.Side, Method: f.Method, URL: f.URL, Status: f.Status,
-		Code: f.Code, Message: f.Message, RequestID: f.RequestID, TokenSource: f.TokenSource,
-		Attempts: f.Attempts, Repo: f.Repo, Endpoint: f.Endpoint, Err: f.Err, cause: err}
+// join joins the parts that aren't empty.
+func join(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
-// An EndpointError says that [Connection.Endpoint] isn't an address on the web.
-type EndpointError struct{ Endpoint string }
+// plain are causes that a person understands without the request's details.
+var plain = []error{ErrRevisionNotFound, ErrNotFound, ErrGated, ErrUnauthorized, ErrDisabled}
 
-func (e *EndpointError) Error() string { return (*wire.EndpointError)(e).Error() }
-
-// newTransport returns the transport of a connection, which it checks.
-func newTransport(c Connection) (*wire.Transport, error) {
-	t, err := wire.New(c.options())
-	if e, ok := errors.AsType[*wire.EndpointError](err); ok {
-		err = (*EndpointError)(e)
+// Brief returns one sentence if the Hub can't be reached or doesn't answer, the token is missing,
+// refused, or lacks a right, or a repo or revision is missing or gated. For other errors, whose
+// details matter, it returns "".
+func (e *Error) Brief() string {
+	u, _ := url.Parse(e.URL)
+	none, isNone := errors.AsType[*notConnectedError](e.Err)
+	switch {
+	case isNone:
+		return none.inWords()
+	case e.Status == 0 && e.Err != nil && u != nil && u.Host != "" &&
+		!isA[*cause](e.Err) && !isA[*fs.PathError](e.Err):
+		return join(": ", e.Op, u.Host, inWords(e.Err))
+	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
+		return "no token is set"
+	case e.Repo == "" && errors.Is(e, ErrUnauthorized):
+		return fmt.Sprintf("%v from %s", e.Err, e.TokenSource)
+	case e.Repo == "":
+	case errors.Is(e, ErrForbidden) && e.TokenSource != "":
+		return join(": ", fmt.Sprintf("the token from %s can't %s", e.TokenSource, e.Op), e.Message)
+	case slices.ContainsFunc(plain, func(c error) bool { return errors.Is(e, c) }):
+		return e.Repo + ": " + e.Err.Error()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("hub: %w", err)
-	}
-	return t, nil
+	return ""
 }
-
-// The sentinels are the kinds of failures. Test for them with errors.Is.
-var (
-	ErrNotFound         error = wire.ErrNotFound
-	ErrRevisionNotFound error = wire.ErrRevisionNotFound
-	ErrEntryNotFound    error = wire.ErrEntryNotFound
-	ErrUnauthorized     error = wire.ErrUnauthorized
-	ErrGated            error = wire.ErrGated
-	ErrForbidden        error = wire.ErrForbidden
-	ErrQuota            error = wire.ErrQuota
-	ErrNamespace        error = wire.ErrNamespace // also ErrForbidden
-	ErrDisabled         error = wire.ErrDisabled
-	ErrCard             error = wire.ErrCard
-	ErrTooMany          error = wire.ErrTooMany
-	ErrTooLarge         error = wire.ErrTooLarge
-	ErrRateLimited      error = wire.ErrRateLimited
-	ErrOffline          error = wire.ErrOffline
-	ErrChanged          error = wire.ErrChanged
-	ErrCorrupt          error = wire.ErrCorrupt
-	ErrArgument         error = wire.ErrArgument // the caller's mistake, such as a range past the end
-	ErrConflict         error = wire.ErrConflict
-	ErrMissingObject    error = wire.ErrMissingObject
-	ErrUnsafePath       error = wire.ErrUnsafePath
-	ErrNotHub           error = wire.ErrNotHub
-	ErrTrustedPublisher error = wire.ErrTrustedPublisher
-	ErrEndpointParts          = wire.ErrEndpointParts
-)
-
-// Culprit says what a failure is about, if it says nothing about the repo that was asked for: "the
-// network", "the Hub", or "the token". Otherwise it returns "".
-func Culprit(err error) string { return wire.Culprit(err) }
-
-// Away returns how long what Culprit names had been failing when err was returned: waiting for its
-// end needn't last that much longer.
-func Away(err error) time.Duration { return wire.Away(err) }
 
 // Brief returns the text of an error, for the Hub's errors without the request; "" for nil.
 func Brief(err error) string {
@@ -145,5 +118,71 @@ func Brief(err error) string {
 	return err.Error()
 }
 
-// Hint returns the next step for the user in one or two sentences, or "" if there is none.
-func Hint(err error) string { return hint.Of(err).String() }
+// errorOf returns the *Error that err is or wraps, or an empty one.
+func errorOf(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{}
+}
+
+// Unwrap returns the error that wraps the sentinel or the network error.
+func (e *Error) Unwrap() error { return advised{e} }
+
+// An advised error is an Error with its hint, for [hint.Of]. The method can't be the Error's own: no
+// program outside could name the type that it returns.
+type advised struct{ of *Error }
+
+func (a advised) Error() string   { return a.of.Error() }
+func (a advised) Unwrap() error   { return a.of.Err }
+func (a advised) Hint() hint.Hint { return a.of.hint() }
+
+// under returns a copy of the error with another sentinel.
+func (e *Error) under(sentinel error) *Error {
+	renamed := *e
+	renamed.Err = sentinel
+	return &renamed
+}
+
+// GaveUp reports whether a loop used up its tries on the request, so that an outer loop doesn't
+// multiply them.
+func (e *Error) GaveUp() bool { return e.Attempts > 0 }
+
+// Temporary reports whether the same request may succeed later. The cause decides, or else the
+// status.
+func (e *Error) Temporary() bool {
+	if e.Err != nil {
+		return temporary(e.Err)
+	}
+	return passes(e.Status) ||
+		e.Status == http.StatusBadRequest && e.Code == "RequestTimeout" // S3: the body came too slowly
+}
+
+// passes reports whether a status means a temporary failure.
+func passes(status int) bool {
+	return slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout}, status)
+}
+
+// oneLine makes a server's text fit for a terminal: one line of limited length, without control
+// characters.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 500 {
+		s = s[:500] + "…"
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// seconds converts without overflow. A year is long enough here.
+func seconds(n int64) time.Duration {
+	const year = 365 * 24 * 3600
+	return time.Duration(min(n, year)) * time.Second
+}

@@ -78,7 +78,7 @@ const (
 )
 
 // TestFaults checks faults of a hub or its storage, once or forever, during a call: how many requests
-// of each kind are sent, how long the client waits, and how the call ends. Package wire checks those
+// of each kind are sent, how long the client waits, and how the call ends. TestRepeats has those
 // that hit any request.
 func TestFaults(t *testing.T) {
 	const once, always = 1, hubtest.Always

@@ -1,9 +1,11 @@
 package hub
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -28,6 +30,27 @@ func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*C
 	}
 	c, err := New(opt)
 	must(t, err)
-	c.t.Jitter = func() float64 { return 0.5 }
+	c.t.jitter = func() float64 { return 0.5 }
 	return c, clock
+}
+
+// testTransport returns a transport to https://hub.test with the token "hf_secret" and a jitter of
+// one half.
+func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*transport, *hubtest.JumpClock) {
+	t.Helper()
+	c, clock := testClient(t, w, append([]func(*Options){func(o *Options) { o.EndpointSource = "HF_ENDPOINT" }}, change...)...)
+	return c.t, clock
+}
+
+// realTime makes the client use the bubble's clock.
+func realTime(o *Options) { o.Clock = nil }
+
+// hintOf returns the next step after an error.
+func hintOf(err error) string { return hint.Of(err).String() }
+
+// whoAmI asks for the token's owner.
+func whoAmI(ctx context.Context, c *transport) (string, error) {
+	var doc struct{ Name string }
+	_, err := c.call(ctx, getRequest("read the token's owner", "", "https://hub.test/api/whoami-v2"), &doc)
+	return doc.Name, err
 }

@@ -10,20 +10,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A
 // file name that must not become a local path is an error that wraps ErrUnsafePath. Offline, the
 // shared cache answers.
-func (c *Client) Info(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
-	defer exported(&err)
-	if err := wire.CheckRepo(repo); err != nil {
+func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
+	if err := checkRepo(repo); err != nil {
 		return nil, err
 	}
 	revision = cmp.Or(revision, "main")
-	if c.t.Opt.Offline {
+	if c.t.opt.Offline {
 		return c.cache.info(repo, revision)
 	}
 	info, err := c.describe(ctx, repo, revision, "?blobs=true")
@@ -44,8 +42,7 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (_ *RepoInfo, 
 
 // Files returns all files of a commit, by path. If the last Info was about that commit and had all
 // hashes, Files asks for nothing. Otherwise it's Tree.
-func (c *Client) Files(ctx context.Context, repo, commit string) (_ map[string]FileInfo, err error) {
-	defer exported(&err)
+func (c *Client) Files(ctx context.Context, repo, commit string) (map[string]FileInfo, error) {
 	if info := c.last.Load(); info != nil && info.ID == repo && info.SHA == commit {
 		return info.ByPath(), nil
 	}
@@ -53,8 +50,7 @@ func (c *Client) Files(ctx context.Context, repo, commit string) (_ map[string]F
 }
 
 // Head returns the commit of a branch or another revision.
-func (c *Client) Head(ctx context.Context, repo, rev string) (_ string, err error) {
-	defer exported(&err)
+func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 	info, err := c.describe(ctx, repo, rev, "")
 	if err != nil {
 		return "", err
@@ -64,32 +60,29 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (_ string, err erro
 
 // Describe returns what the Hub says about a repo at a revision ("" is main) now. Its files have
 // names only. It asks less than [Client.Info], and never answers from memory or a cache.
-func (c *Client) Describe(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
-	defer exported(&err)
+func (c *Client) Describe(ctx context.Context, repo, revision string) (*RepoInfo, error) {
 	return c.describe(ctx, repo, cmp.Or(revision, "main"), "")
 }
 
 // Probe asks about a repo once, and returns why the Hub doesn't describe it. It doesn't repeat the
 // request, although the failure may be temporary.
-func (c *Client) Probe(ctx context.Context, repo string) (err error) {
-	defer exported(&err)
+func (c *Client) Probe(ctx context.Context, repo string) error {
 	r := c.infoRequest(repo, "main", "")
-	r.NoRepeat = true
-	_, err = c.t.Call(ctx, r, new(infoDocument))
+	r.noRepeat = true
+	_, err := c.t.call(ctx, r, new(infoDocument))
 	return err
 }
 
 // DescribeDataset returns what the Hub says about a data set now: its name, and who may see it. A Hub
 // without data sets has none of that name.
-func (c *Client) DescribeDataset(ctx context.Context, id string) (_ *RepoInfo, err error) {
-	defer exported(&err)
-	if err := wire.CheckRepo(id); err != nil {
+func (c *Client) DescribeDataset(ctx context.Context, id string) (*RepoInfo, error) {
+	if err := checkRepo(id); err != nil {
 		return nil, err
 	}
-	r := wire.Get("read info of the data set "+id, id, c.Endpoint()+"/api/datasets/"+wire.EscapePath(id))
-	r.Finds = true
+	r := getRequest("read info of the data set "+id, id, c.Endpoint()+"/api/datasets/"+escapePath(id))
+	r.finds = true
 	var doc infoDocument
-	if _, err := c.t.Call(ctx, r, &doc); err != nil {
+	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
 	info := doc.access()
@@ -98,9 +91,9 @@ func (c *Client) DescribeDataset(ctx context.Context, id string) (_ *RepoInfo, e
 }
 
 // infoRequest returns the request about a repo at a revision.
-func (c *Client) infoRequest(repo, revision, query string) *wire.Request {
-	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
-	r.Finds = revision == "main" // another revision may be missing although the repo exists
+func (c *Client) infoRequest(repo, revision, query string) *request {
+	r := c.t.repoGet("read model info of "+repo, repo, revPath("revision", revision)+query)
+	r.finds = revision == "main" // another revision may be missing although the repo exists
 	return r
 }
 
@@ -108,19 +101,19 @@ func (c *Client) infoRequest(repo, revision, query string) *wire.Request {
 func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
 	r := c.infoRequest(repo, revision, query)
 	var doc infoDocument
-	if _, err := c.t.Call(ctx, r, &doc); err != nil {
+	if _, err := c.t.call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
 	if doc.SHA == "" { // hfd's answer instead of 404
-		u, _ := url.Parse(r.URL)
-		return nil, c.t.Failure(r, u, wire.ErrRevisionNotFound)
+		u, _ := url.Parse(r.url)
+		return nil, c.t.failure(r, u, ErrRevisionNotFound)
 	}
 	info, err := doc.info()
 	if err != nil {
-		return nil, c.t.Failure(r, nil, err)
+		return nil, c.t.failure(r, nil, err)
 	}
 	if names.IsCommit(revision) && info.SHA != revision {
-		return nil, c.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %s",
+		return nil, c.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %s",
 			revision, info.SHA)
 	}
 	info.ID = cmp.Or(info.ID, repo)
@@ -156,10 +149,10 @@ func (d *infoDocument) access() *RepoInfo {
 // info checks and converts the document.
 func (d *infoDocument) info() (*RepoInfo, error) {
 	if !names.IsCommit(d.SHA) {
-		return nil, fmt.Errorf("%w: info names no commit", wire.ErrNotHub)
+		return nil, fmt.Errorf("%w: info names no commit", ErrNotHub)
 	}
-	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
-		return nil, fmt.Errorf("%w: info names the repo %q", wire.ErrNotHub, d.ID)
+	if d.ID != "" && checkRepo(d.ID) != nil {
+		return nil, fmt.Errorf("%w: info names the repo %q", ErrNotHub, d.ID)
 	}
 	info := d.access()
 	info.ID, info.SHA = d.ID, d.SHA

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -47,23 +45,23 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 		{"odd times", `"lastModified":"yesterday","createdAt":7,` + x, &good, nil},
 		{"odd widgets", `"widgetData":{"a":1},"transformersInfo":[],"spaces":"x","likes":"many",` + x, &good, nil},
 
-		{"short commit", `"sha":"abc"`, nil, wire.ErrNotHub},
-		{"no commit", `"sha":""`, nil, wire.ErrRevisionNotFound},
-		{"another commit", `"sha":"` + strings.Repeat("f", 40) + `"`, nil, wire.ErrChanged},
-		{"files as text", `"siblings":"x"`, nil, wire.ErrNotHub},
-		{"file as text", `"tags":"x","siblings":[{"rfilename":"x","size":1},"y"]`, nil, wire.ErrNotHub},
-		{"size as text", file(`"size":"1"`), nil, wire.ErrNotHub},
-		{"hash as list", file(`"lfs":{"sha256":[],"size":1}`), nil, wire.ErrNotHub},
-		{"bad hash", file(`"lfs":{"sha256":"zz","size":1}`), nil, wire.ErrNotHub},
-		{"negative size", file(`"size":-5`), nil, wire.ErrNotHub},
+		{"short commit", `"sha":"abc"`, nil, ErrNotHub},
+		{"no commit", `"sha":""`, nil, ErrRevisionNotFound},
+		{"another commit", `"sha":"` + strings.Repeat("f", 40) + `"`, nil, ErrChanged},
+		{"files as text", `"siblings":"x"`, nil, ErrNotHub},
+		{"file as text", `"tags":"x","siblings":[{"rfilename":"x","size":1},"y"]`, nil, ErrNotHub},
+		{"size as text", file(`"size":"1"`), nil, ErrNotHub},
+		{"hash as list", file(`"lfs":{"sha256":[],"size":1}`), nil, ErrNotHub},
+		{"bad hash", file(`"lfs":{"sha256":"zz","size":1}`), nil, ErrNotHub},
+		{"negative size", file(`"size":-5`), nil, ErrNotHub},
 	}
 	// it becomes part of paths and URLs
 	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} {
-		rows = append(rows, row{"id " + id, `"id":"` + id + `",` + x, nil, wire.ErrNotHub})
+		rows = append(rows, row{"id " + id, `"id":"` + id + `",` + x, nil, ErrNotHub})
 	}
 	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x", "a\u009bb"} {
-		rows = append(rows, row{"file " + name, `"siblings":[{"rfilename":"` + name + `","size":1}]`, nil, wire.ErrUnsafePath},
-			row{"file of no size " + name, `"siblings":[{"rfilename":"` + name + `"}]`, nil, wire.ErrUnsafePath})
+		rows = append(rows, row{"file " + name, `"siblings":[{"rfilename":"` + name + `","size":1}]`, nil, ErrUnsafePath},
+			row{"file of no size " + name, `"siblings":[{"rfilename":"` + name + `"}]`, nil, ErrUnsafePath})
 	}
 	for _, tt := range rows {
 		c, _ := testClient(t, script(says(200, `{"sha":"`+testCommit+`",`+tt.members+`}`)))
@@ -105,7 +103,7 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 	} {
 		w := script(says(200, `[]`, `Link: <`+link+`>; rel="next"`))
 		c, _ := testClient(t, w)
-		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, wire.ErrNotHub) || w.Count() != 1 {
+		if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, ErrNotHub) || w.Count() != 1 {
 			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
@@ -120,7 +118,7 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	w := script(says(200, `{"name":"`+strings.Repeat("x", 17<<20)+`"}`))
 	c, _ := testClient(t, w)
-	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, wire.ErrTooLarge) || w.Count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
+	if _, err := c.WhoAmI(t.Context()); !errors.Is(err, ErrTooLarge) || w.Count() != 1 || !strings.Contains(err.Error(), "16 MiB") {
 		t.Errorf("%d requests, %v", w.Count(), err)
 	}
 }
@@ -135,7 +133,7 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 			fmt.Sprintf(`Link: <https://hub.test/next?cursor=%d>; rel="next"`, n)), nil
 	}}
 	c, _ := testClient(t, w)
-	if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, wire.ErrTooLarge) || n > 20 {
+	if _, err := c.Tree(t.Context(), "a/b", "main"); !errors.Is(err, ErrTooLarge) || n > 20 {
 		t.Errorf("%d pages, %v", n, err)
 	}
 }

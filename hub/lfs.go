@@ -6,8 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 const lfsJSON = "application/vnd.git-lfs+json"
@@ -52,10 +50,10 @@ func batch(ctx context.Context, files []*upload) error {
 		"objects": slices.Collect(maps.Values(objects)), "ref": map[string]string{"name": u.rev},
 	}
 	r := u.ask("ask where to upload "+listOf(files),
-		u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
-	return u.t.Retry(ctx, r, func(ctx context.Context) error {
+		u.t.endpoint.page(u.repo, ".git/info/lfs/objects/batch"), body)
+	return u.t.retry(ctx, r, func(ctx context.Context) error {
 		var answer struct{ Objects []lfsObject }
-		_, err := u.t.Once(ctx, r, &answer)
+		_, err := u.t.callOnce(ctx, r, &answer)
 		for _, f := range files {
 			if err == nil {
 				f.object, err = f.objectIn(r, answer.Objects)
@@ -66,22 +64,22 @@ func batch(ctx context.Context, files []*upload) error {
 }
 
 // ask returns a request of the LFS protocol.
-func (u *upload) ask(what, url string, body any) *wire.Request {
-	r := wire.Send(what, u.repo, http.MethodPost, url, body)
-	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
+func (u *upload) ask(what, url string, body any) *request {
+	r := sendRequest(what, u.repo, http.MethodPost, url, body)
+	r.header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	return r
 }
 
 // objectIn returns the file's object in the answer. The hub may refuse an object, for good or for
 // now, inside a 200 answer (LFS, "Response Errors").
-func (u *upload) objectIn(r *wire.Request, objects []lfsObject) (*lfsObject, error) {
+func (u *upload) objectIn(r *request, objects []lfsObject) (*lfsObject, error) {
 	at := slices.IndexFunc(objects, func(o lfsObject) bool { return o.OID == u.SHA256 })
 	if at < 0 {
-		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the object")
+		return nil, u.t.errorf(r.op, ErrNotHub, "the answer does not name the object")
 	}
 	obj := &objects[at]
 	if obj.Error != nil {
-		e := u.t.RefusedInside(r, obj.Error.Code, obj.Error.Message)
+		e := u.t.refusedInside(r, obj.Error.Code, obj.Error.Message)
 		e.Op = "ask where to upload " + u.Path
 		return nil, e
 	}
@@ -92,19 +90,19 @@ func (u *upload) objectIn(r *wire.Request, objects []lfsObject) (*lfsObject, err
 // (basic-transfers.md#verification). If it has another one, our bytes or their hash are wrong, and no
 // repeat helps: hfd and KohakuHub answer 400 to another size, and LFS has 422 for what isn't valid.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
-	r := u.ask("verify the upload of "+u.Path, u.t.Endpoint.Rewrite(a.Href),
+	r := u.ask("verify the upload of "+u.Path, u.t.endpoint.rewrite(a.Href),
 		map[string]any{"oid": u.SHA256, "size": u.Size})
-	maps.Copy(r.Header, a.headers())
-	_, err := u.t.Call(ctx, r, nil)
-	e := wire.ErrorOf(err)
-	if errors.Is(e, wire.ErrNotHub) {
+	maps.Copy(r.header, a.headers())
+	_, err := u.t.call(ctx, r, nil)
+	e := errorOf(err)
+	if errors.Is(e, ErrNotHub) {
 		return err
 	}
 	switch e.Status {
 	case http.StatusNotFound:
-		return e.Under(wire.ErrStale) // it never arrived; the batch call will say so
+		return e.under(errStale) // it never arrived; the batch call will say so
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return e.Under(wire.ErrCorrupt)
+		return e.under(ErrCorrupt)
 	}
 	return err
 }
@@ -115,20 +113,19 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 // all files after an error.
 func (c *Client) DuplicateFiles(ctx context.Context, source, target string,
 	files []FileInfo) (failed map[string]bool, err error) {
-	defer exported(&err)
 	var rows []map[string]string
 	for _, f := range files {
 		rows = append(rows,
 			map[string]string{"xetHash": f.XetHash, "sha256": f.SHA256, "filename": f.Path})
 	}
-	r := c.t.RepoSend("copy files from "+source+" to "+target, source, http.MethodPost,
+	r := c.t.repoSend("copy files from "+source+" to "+target, source, http.MethodPost,
 		"/lfs-files/duplicate",
 		map[string]any{"target": map[string]string{"type": "model", "name": target}, "files": rows})
-	r.Slow = slowAnswer
+	r.slow = slowAnswer
 	var answer struct {
 		Failed []struct{ SHA256 string }
 	}
-	_, err = c.t.Call(ctx, r, &answer)
+	_, err = c.t.call(ctx, r, &answer)
 	failed = map[string]bool{}
 	for _, f := range answer.Failed {
 		failed[f.SHA256] = true

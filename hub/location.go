@@ -10,8 +10,6 @@ import (
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 	"golang.org/x/sync/semaphore"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // A location is shared by all workers that read a file. One of them asks for all.
@@ -35,7 +33,7 @@ func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err err
 	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path},
 		&location{lock: semaphore.NewWeighted(1)})
 	at := known.(*location)
-	if err := wire.Take(ctx, at.lock); err != nil {
+	if err := takePlace(ctx, at.lock); err != nil {
 		return nil, err
 	}
 	defer at.lock.Release(1)
@@ -55,7 +53,7 @@ func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err err
 // replace replaces this location unless another worker did so first. With nil, the next locate asks
 // again.
 func (r *resolved) replace(ctx context.Context, by *resolved) {
-	if wire.Take(ctx, r.at.lock) != nil {
+	if takePlace(ctx, r.at.lock) != nil {
 		return
 	}
 	defer r.at.lock.Release(1)
@@ -78,23 +76,23 @@ func (r *resolved) follow(ctx context.Context, resp *http.Response) {
 // is the answer, because behind it the hub's headers are lost. A git file, which the hub sends
 // itself, needs no question if its hash is known from a list of files.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
-	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if f.Hash() != "" && (f.SHA256 == "" || wire.HidesRedirects) {
+	page := d.t.endpoint.page(f.Repo, revPath("resolve", f.Commit)+"/"+escapePath(f.Path))
+	if f.Hash() != "" && (f.SHA256 == "" || hidesRedirects) {
 		return &resolved{url: page, etag: f.Hash(), commit: f.Commit, size: f.Size}, nil
 	}
-	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,
-		URL:    page,
-		Follow: wire.FollowRelative, Token: true, Lane: "files",
-		Header: http.Header{"Accept-Encoding": {"identity"}}}
+	r := &request{op: "look up " + f.String(), repo: f.Repo, method: http.MethodHead,
+		url:    page,
+		follow: followRelative, token: true, lane: "files",
+		header: http.Header{"Accept-Encoding": {"identity"}}}
 	var got *resolved
-	err := d.t.Retry(ctx, r, func(ctx context.Context) error {
-		resp, err := d.t.Exchange(ctx, r)
+	err := d.t.retry(ctx, r, func(ctx context.Context) error {
+		resp, err := d.t.exchange(ctx, r)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if got, err = readLocation(d.t.Endpoint, f, resp); err != nil {
-			return d.t.Failure(r, resp.Request.URL, err)
+		if got, err = readLocation(d.t.endpoint, f, resp); err != nil {
+			return d.t.failure(r, resp.Request.URL, err)
 		}
 		return nil
 	})
@@ -104,15 +102,15 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 // readLocation reads the headers of the answer to a metadata request. The Hub's redirect of a
 // small file has no X-Linked-Size, and KohakuHub, in front of another hub, makes it lead there. If
 // a file's hash is known, so is its size.
-func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, error) {
+func readLocation(e endpoint, f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
 	if f.Hash() != "" {
 		r.size = f.Size
 	}
 	u, err := resp.Request.URL, error(nil)
-	if wire.IsRedirect(resp.StatusCode) {
-		if u, _, err = e.Target(u, h.Get("Location")); err != nil {
+	if isRedirect(resp.StatusCode) {
+		if u, _, err = e.target(u, h.Get("Location")); err != nil {
 			return nil, err
 		}
 	} else if resp.ContentLength >= 0 {
@@ -121,13 +119,13 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, e
 	if s := h.Get(gohf.HeaderXLinkedSize); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%w: X-Linked-Size is %q", wire.ErrNotHub, s)
+			return nil, fmt.Errorf("%w: X-Linked-Size is %q", ErrNotHub, s)
 		}
 		r.size = n
 	}
 	if r.commit == "" || r.etag == "" || r.size < 0 {
 		return nil, fmt.Errorf("%w: commit, etag, or size is missing; is a proxy in between?",
-			wire.ErrNotHub)
+			ErrNotHub)
 	}
 	r.url = u.String()
 	return r, nil
@@ -137,11 +135,11 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, e
 func (d *downloads) agree(f FileRef, r *resolved) error {
 	op := "read " + f.String()
 	if r.commit != f.Commit {
-		return d.t.Errorf(op, wire.ErrChanged, "asked for commit %s, answered with %s", f.Commit,
+		return d.t.errorf(op, ErrChanged, "asked for commit %s, answered with %s", f.Commit,
 			r.commit)
 	}
 	if want := f.Hash(); want != "" && (r.etag != want || r.size != f.Size) {
-		return d.t.Errorf(op, wire.ErrChanged, "expected %s with %d bytes, answered %s with %d", want,
+		return d.t.errorf(op, ErrChanged, "expected %s with %d bytes, answered %s with %d", want,
 			f.Size, r.etag, r.size)
 	}
 	return nil
@@ -151,7 +149,7 @@ func (d *downloads) agree(f FileRef, r *resolved) error {
 // 400 ExpiredToken if its credentials expired, and 404 NoSuchUpload if a multipart upload was
 // ended. hfd, whose links have a token for an hour, answers 401. LFS has 410 for an object that was
 // removed.
-func linkRefused(e *wire.Error) bool {
+func linkRefused(e *Error) bool {
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:
 		return true

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // A Publisher is a CI job that a hub trusts instead of a stored token. Its identity is a token that
@@ -55,23 +53,23 @@ type login struct {
 }
 
 // token returns the token to send, which t may ask for. One request gets it for all others.
-func (l *login) token(ctx context.Context, t *wire.Transport) (string, error) {
-	if err := wire.Take(ctx, l.lock); err != nil {
+func (l *login) token(ctx context.Context, t *transport) (string, error) {
+	if err := takePlace(ctx, l.lock); err != nil {
 		return "", err
 	}
 	defer l.lock.Release(1)
-	if l.got == "" || !t.Opt.Clock.Now().Before(l.renew) {
+	if l.got == "" || !t.opt.Clock.Now().Before(l.renew) {
 		got, lasts, err := l.exchange(ctx, t)
 		if err != nil {
 			return "", err
 		}
-		l.got, l.renew = got, t.Opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+		l.got, l.renew = got, t.opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
 	}
 	return l.got, nil
 }
 
 // exchange gets a token of the hub for the job's identity.
-func (l *login) exchange(ctx context.Context, t *wire.Transport) (token string, lasts time.Duration,
+func (l *login) exchange(ctx context.Context, t *transport) (token string, lasts time.Duration,
 	err error) {
 	identity := l.Identity
 	if identity == "" {
@@ -83,19 +81,19 @@ func (l *login) exchange(ctx context.Context, t *wire.Transport) (token string, 
 		Token   string `json:"access_token"`
 		Seconds int64  `json:"expires_in"`
 	}
-	r := wire.Send("exchange the identity of this job for a token for "+l.Resource, "", http.MethodPost,
-		t.Endpoint.String()+"/oauth/token",
+	r := sendRequest("exchange the identity of this job for a token for "+l.Resource, "", http.MethodPost,
+		t.endpoint.String()+"/oauth/token",
 		map[string]string{
 			"grant_type":         "urn:ietf:params:oauth:grant-type:token-exchange",
 			"subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
 			"subject_token":      identity, "resource": l.Resource,
 		})
-	r.Token = false
+	r.token = false
 	if err = ask(ctx, t, r, &answer); err != nil {
 		return "", 0, err
 	}
-	if answer.Token == "" || !wire.Sendable(answer.Token) {
-		return "", 0, t.Errorf(r.Op, wire.ErrNotHub, "the answer holds no token")
+	if answer.Token == "" || !sendable(answer.Token) {
+		return "", 0, t.errorf(r.op, ErrNotHub, "the answer holds no token")
 	}
 	lasts = max(0, time.Duration(answer.Seconds)*time.Second)
 	return answer.Token, cmp.Or(lasts, time.Hour), nil
@@ -103,27 +101,27 @@ func (l *login) exchange(ctx context.Context, t *wire.Transport) (token string, 
 
 // askGitHub gets the job's identity, issued for the hub:
 // https://docs.github.com/en/actions/reference/security/oidc.
-func (l *login) askGitHub(ctx context.Context, t *wire.Transport) (string, error) {
-	r := wire.Get("ask GitHub for the identity of this job", "",
-		l.RequestURL+"&audience="+url.QueryEscape(t.Endpoint.String()))
-	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + l.RequestToken},
+func (l *login) askGitHub(ctx context.Context, t *transport) (string, error) {
+	r := getRequest("ask GitHub for the identity of this job", "",
+		l.RequestURL+"&audience="+url.QueryEscape(t.endpoint.String()))
+	r.token, r.header = false, http.Header{"Authorization": {"Bearer " + l.RequestToken},
 		"Accept": {"application/json"}}
 	var answer struct {
 		Value string
 	}
 	err := ask(ctx, t, r, &answer)
 	if err == nil && answer.Value == "" {
-		err = t.Errorf(r.Op, wire.ErrTrustedPublisher, "the answer holds none")
+		err = t.errorf(r.op, ErrTrustedPublisher, "the answer holds none")
 	}
 	return answer.Value, err
 }
 
 // ask makes a call of the exchange. A refusal means that the job isn't trusted.
-func ask(ctx context.Context, t *wire.Transport, r *wire.Request, out any) error {
-	_, err := t.Call(ctx, r, out)
-	if e := wire.ErrorOf(err); e.Status >= 400 && e.Status < 500 &&
+func ask(ctx context.Context, t *transport, r *request, out any) error {
+	_, err := t.call(ctx, r, out)
+	if e := errorOf(err); e.Status >= 400 && e.Status < 500 &&
 		!e.Temporary() {
-		return e.Under(wire.ErrTrustedPublisher)
+		return e.under(ErrTrustedPublisher)
 	}
 	return err
 }

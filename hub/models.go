@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -119,14 +118,14 @@ func hashLike(etag string, data []byte) string {
 func checkPath(name string) error {
 	if !names.IsListed(name) {
 		return fmt.Errorf("%w: %.200q isn't a clean path below the repo's folder",
-			wire.ErrUnsafePath, name)
+			ErrUnsafePath, name)
 	}
 	return nil
 }
 
 // checkSource refuses names that must not go into a URL or a path.
 func checkSource(repo, commit, path string) error {
-	if err := wire.CheckRepo(repo); err != nil {
+	if err := checkRepo(repo); err != nil {
 		return err
 	}
 	if commit == "" {

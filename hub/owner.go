@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // An owner is the answer of the route whoami-v2, as far as it counts here. Orgs and Auth vary from
@@ -54,17 +52,17 @@ func (o owner) lacks(repo string) (words string, cause error) {
 	token := rights.AccessToken
 	switch {
 	case token.Role == "read":
-		return "its role is read", wire.ErrReadToken
+		return "its role is read", errReadToken
 	case token.Role == "fineGrained" && token.FineGrained != nil &&
 		!writes(token.FineGrained.Global) &&
 		!slices.ContainsFunc(token.FineGrained.Scoped, func(s scope) bool { return s.allows(repo, namespace) }):
-		return fmt.Sprintf("it's fine-grained, without repo.write for %s", namespace), wire.ErrForbidden
+		return fmt.Sprintf("it's fine-grained, without repo.write for %s", namespace), ErrForbidden
 	}
 	var orgs []membership
 	_ = json.Unmarshal(o.Orgs, &orgs)
 	for _, m := range orgs {
 		if strings.EqualFold(m.Name, namespace) && m.onlyReads() {
-			return fmt.Sprintf("the role in %s is %s", namespace, m.RoleInOrg), wire.ErrNamespace
+			return fmt.Sprintf("the role in %s is %s", namespace, m.RoleInOrg), ErrNamespace
 		}
 	}
 	return "", nil

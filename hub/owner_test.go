@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // TestWhatTheOwnersAnswerSays checks which answers of whoami-v2 say that a token may not write to
@@ -26,15 +24,15 @@ func TestWhatTheOwnersAnswerSays(t *testing.T) {
 		`{"name": "me"}`: nil,
 		`{"name": "me", "orgs": [], "auth": {"accessToken": {"role": "write"}}}`: nil, // hfd
 		`{"name": "me", "orgs": {"acme": 1}, "auth": "oauth"}`:                   nil,
-		`{"name": "me", "auth": {"accessToken": {"role": "read"}}}`:              wire.ErrReadToken,
+		`{"name": "me", "auth": {"accessToken": {"role": "read"}}}`:              errReadToken,
 		`{"name": "me", "auth": {"accessToken": {"role": "fineGrained"}}}`:       nil,
-		fine(""):                                                                          wire.ErrForbidden,
-		fine(scope("user", "me", "repo.write")):                                           wire.ErrForbidden,
-		fine(scope("org", "acme", "job.write")):                                           wire.ErrForbidden,
+		fine(""):                                                                          ErrForbidden,
+		fine(scope("user", "me", "repo.write")):                                           ErrForbidden,
+		fine(scope("org", "acme", "job.write")):                                           ErrForbidden,
 		fine(scope("org", "Acme", "repo.write")):                                          nil,
 		fine(scope("model", "acme/m", "repo.write")):                                      nil,
-		fine(scope("model", "acme/n", "repo.write")):                                      wire.ErrForbidden,
-		fine(scope("space", "acme/m", "repo.write")):                                      wire.ErrForbidden,
+		fine(scope("model", "acme/n", "repo.write")):                                      ErrForbidden,
+		fine(scope("space", "acme/m", "repo.write")):                                      ErrForbidden,
 		fine(scope("org", "acme", "repo.content.write")):                                  nil,
 		fine(scope("resource-group", "team", "repo.write")):                               nil,
 		fine(scope("org", "", "repo.write")):                                              nil,
@@ -42,10 +40,10 @@ func TestWhatTheOwnersAnswerSays(t *testing.T) {
 		org(`"roleInOrg": "admin"`):                                                       nil,
 		org(`"roleInOrg": "contributor"`):                                                 nil,
 		org(`"roleInOrg": "visitor"`):                                                     nil, // KohakuHub
-		org(`"roleInOrg": "read"`):                                                        wire.ErrNamespace,
-		org(`"roleInOrg": "no_access"`):                                                   wire.ErrNamespace,
+		org(`"roleInOrg": "read"`):                                                        ErrNamespace,
+		org(`"roleInOrg": "no_access"`):                                                   ErrNamespace,
 		org(`"roleInOrg": "read", "resourceGroups": [{"name": "team", "role": "write"}]`): nil,
-		org(`"roleInOrg": "read", "resourceGroups": [{"name": "team", "role": "read"}]`):  wire.ErrNamespace,
+		org(`"roleInOrg": "read", "resourceGroups": [{"name": "team", "role": "read"}]`):  ErrNamespace,
 	} {
 		var o owner
 		if err := json.Unmarshal([]byte(answer), &o); err != nil || o.Name != "me" {

@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // parts are the links for the bytes of a file, in order, one per chunk.
@@ -29,7 +27,7 @@ func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	}
 	chunk, err := strconv.ParseInt(a.Header["chunk_size"], 10, 64)
 	if err != nil || chunk <= 0 {
-		return nil, fmt.Errorf("%w: chunk_size is %q", wire.ErrNotHub, a.Header["chunk_size"])
+		return nil, fmt.Errorf("%w: chunk_size is %q", ErrNotHub, a.Header["chunk_size"])
 	}
 	byNumber := map[int64]string{}
 	for key, link := range a.Header {
@@ -43,7 +41,7 @@ func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 		p.urls = append(p.urls, byNumber[n])
 	}
 	if int64(len(p.urls)) != want {
-		return nil, fmt.Errorf("%w: %d part links in order for %d parts", wire.ErrNotHub,
+		return nil, fmt.Errorf("%w: %d part links in order for %d parts", ErrNotHub,
 			len(p.urls), want)
 	}
 	return p, nil
@@ -78,11 +76,11 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 // after all.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
 	r := u.ask("complete the upload of "+u.Path, link, map[string]any{"oid": u.SHA256, "parts": done})
-	r.Token, r.Slow = false, slowAnswer
-	_, err := u.t.Call(ctx, r, nil)
-	e, ok := errors.AsType[*wire.Error](err)
-	if !ok || e.GaveUp() || errors.Is(err, wire.ErrQuota) || errors.Is(err, wire.ErrNotHub) {
+	r.token, r.slow = false, slowAnswer
+	_, err := u.t.call(ctx, r, nil)
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.GaveUp() || errors.Is(err, ErrQuota) || errors.Is(err, ErrNotHub) {
 		return err
 	}
-	return e.Under(wire.ErrStale)
+	return e.under(errStale)
 }

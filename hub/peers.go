@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // peers compares the downloads of one client. A storage network spreads its clients over many
@@ -82,7 +80,7 @@ func (p *peers) brought(l *lap, n int) {
 		}
 		if took >= lapTime && usual >= int64(minPeerRate*took.Seconds()) &&
 			float64(l.own) < float64(usual)/lagShare {
-			giveUp(wire.ErrLagging)
+			giveUp(errLagging)
 		}
 	}
 }

@@ -8,14 +8,12 @@ import (
 	"io"
 	"os"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // ReadRange returns bytes [off, off+n) of a file, from the shared cache if it's there. The caller
 // owns them. No hash covers a range.
-func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) (_ []byte, err error) {
-	defer exported(&err)
+func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
@@ -35,7 +33,7 @@ func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 		return err
 	}
 	if off < 0 || end < off || end > f.Size {
-		return d.t.Errorf("read "+f.String(), wire.ErrArgument,
+		return d.t.errorf("read "+f.String(), ErrArgument,
 			"bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
 	}
 	return nil
@@ -47,8 +45,7 @@ func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 // for all streams together, plus one range for each stream. The caller checks the hash of a whole
 // file. Close the reader; you may close it at any time except during a Read. A Read ends as soon as
 // ctx does.
-func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (_ io.ReadCloser, err error) {
-	defer exported(&err)
+func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.ReadCloser, error) {
 	if err := c.files.checkSpan(f, off, end); err != nil {
 		return nil, err
 	}
@@ -64,8 +61,7 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (_ io.Re
 // ReadFile returns a small file of a commit, from the shared cache if it's there. It checks the
 // hash: SHA-256 for large files, git's blob hash for plain ones. A file above maxBytes is
 // ErrTooLarge. The caller owns the bytes.
-func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) (_ []byte, err error) {
-	defer exported(&err)
+func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {
 	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
 		return nil, err
 	}
@@ -73,7 +69,7 @@ func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) (_ []b
 		return data, nil
 	}
 	data, err := c.files.readWhole(ctx, f, maxBytes)
-	if errors.Is(err, wire.ErrCorrupt) { // fetch wrong bytes once more
+	if errors.Is(err, ErrCorrupt) { // fetch wrong bytes once more
 		return c.files.readWhole(ctx, f, maxBytes)
 	}
 	return data, err
@@ -87,7 +83,7 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 	}
 	op := "read " + f.String()
 	if loc.size > maxBytes {
-		return nil, d.t.Errorf(op, wire.ErrTooLarge, "it has %d bytes, and at most %d are expected", loc.size,
+		return nil, d.t.errorf(op, ErrTooLarge, "it has %d bytes, and at most %d are expected", loc.size,
 			maxBytes)
 	}
 	data, err := d.read(ctx, f, 0, loc.size)
@@ -95,7 +91,7 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 		return nil, err
 	}
 	if got := hashLike(loc.etag, data); got != loc.etag {
-		return nil, d.t.Errorf(op, wire.ErrCorrupt, "hash is %s, published is %s", got, loc.etag)
+		return nil, d.t.errorf(op, ErrCorrupt, "hash is %s, published is %s", got, loc.etag)
 	}
 	return data, nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -34,7 +33,7 @@ func (e *WitnessError) Error() string {
 }
 
 // Unwrap returns the kind of failure, which knows what to do about it.
-func (e *WitnessError) Unwrap() error { return wire.ErrDiffers }
+func (e *WitnessError) Unwrap() error { return errDiffers }
 
 // rangeBytes is the size of a sample.
 const rangeBytes = 1 << 10
@@ -66,8 +65,7 @@ func (u *upload) keepSample() error {
 // has one of a file with that SHA-256. It's for files that this client hasn't uploaded. Compare all
 // bytes of that commit's file first: a hub's list proves nothing. It reads the part until two reads
 // agree, because no hash covers a range on its way.
-func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
-	defer exported(&err)
+func (c *Client) KeepSample(ctx context.Context, f FileRef) error {
 	if _, ok := c.samples.Load(f.SHA256); ok || f.Size == 0 {
 		return nil
 	}
@@ -87,7 +85,7 @@ func (c *Client) KeepSample(ctx context.Context, f FileRef) (err error) {
 		}
 		last = data
 	}
-	return c.t.Errorf("read "+f.Path, wire.ErrCorrupt, "%d reads of one part differ", sampleReads)
+	return c.t.errorf("read "+f.Path, ErrCorrupt, "%d reads of one part differ", sampleReads)
 }
 
 // sampleReads is how often a part is read until two reads agree.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // Under synctest, time jumps when everything waits, so we can test real timeouts without waiting.
@@ -39,9 +37,6 @@ func (b *slowBody) Read(p []byte) (int, error) {
 }
 
 func (b *slowBody) Close() error { return nil }
-
-// realTime makes the client use the bubble's clock.
-func realTime(o *Options) { o.Clock = nil }
 
 // TestStalledDownloadsGoOn checks that a body that brings nothing, or a byte per second, is given
 // up after half a minute, and that its bytes are kept.
@@ -240,7 +235,7 @@ func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 		if err := putZeros(ctx, c, "https://cdn.test/x", 100); !errors.Is(err, cause) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
-		if w.Count() != 1 || !c.puts.TryAcquire(wire.Transfers) {
+		if w.Count() != 1 || !c.puts.TryAcquire(maxTransfers) {
 			t.Errorf("%d requests, or a place is held", w.Count())
 		}
 	})

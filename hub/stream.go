@@ -121,7 +121,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			}
 		}
 	}
-	return 0, export(s.err)
+	return 0, s.err
 }
 
 // next goes on to the following segment. It returns io.EOF after the last.

@@ -16,7 +16,6 @@ import (
 	"github.com/gofrs/flock"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
 )
@@ -63,12 +62,12 @@ func storedNextTo(token string) string { return filepath.Join(filepath.Dir(token
 
 // token returns the token to send, and renews it if it ends within a day. If that fails, it returns
 // the old one, because it may still be good.
-func (f *tokenFile) token(ctx context.Context, t *wire.Transport) (string, error) {
-	if err := wire.Take(ctx, f.lock); err != nil {
+func (f *tokenFile) token(ctx context.Context, t *transport) (string, error) {
+	if err := takePlace(ctx, f.lock); err != nil {
 		return "", err
 	}
 	defer f.lock.Release(1)
-	now := t.Opt.Clock.Now()
+	now := t.opt.Clock.Now()
 	if now.Before(f.look) {
 		return f.now, nil
 	}
@@ -109,9 +108,9 @@ func (f *tokenFile) adopt(token string, x storedToken) {
 }
 
 // refused looks for another token after the Hub has refused one, or says what to do.
-func (f *tokenFile) refused(ctx context.Context, t *wire.Transport, token string) (again bool,
+func (f *tokenFile) refused(ctx context.Context, t *transport, token string) (again bool,
 	step hint.Hint) {
-	if wire.Take(ctx, f.lock) != nil {
+	if takePlace(ctx, f.lock) != nil {
 		return false, hint.Hint{}
 	}
 	defer f.lock.Release(1)
@@ -120,7 +119,7 @@ func (f *tokenFile) refused(ctx context.Context, t *wire.Transport, token string
 	}
 	if other, err := readToken(ctx, f.path); err == nil && other != "" && other != token &&
 		other != f.instead {
-		t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
+		t.opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
 		f.adopt(other, findStored(ctx, f.stored(), other))
 		f.look = time.Time{}
 		return true, hint.Hint{}
@@ -136,17 +135,17 @@ func (f *tokenFile) refused(ctx context.Context, t *wire.Transport, token string
 		return true, hint.Hint{}
 	}
 	when := "is no longer valid"
-	if end := x.expires; !end.IsZero() && end.Before(t.Opt.Clock.Now()) {
+	if end := x.expires; !end.IsZero() && end.Before(t.opt.Clock.Now()) {
 		when = "expired on " + end.UTC().Format(time.DateOnly)
 	}
-	return false, hint.TokenExpired.With("token", t.Opt.TokenSource, "when", when, "reason",
+	return false, hint.TokenExpired.With("token", t.opt.TokenSource, "when", when, "reason",
 		cmp.Or(f.reason, "can't be renewed"))
 }
 
 // renew exchanges a token for a new one, which is then in use, and stores it. If it can't, it keeps
 // the old one and the reason. It asks for nothing before it can store the answer, because the Hub may
 // take the old refresh token back with it.
-func (f *tokenFile) renew(ctx context.Context, t *wire.Transport, x storedToken) {
+func (f *tokenFile) renew(ctx context.Context, t *transport, x storedToken) {
 	err := f.locked(ctx, func() error {
 		file := f.stored()
 		list := readStored(file)
@@ -177,11 +176,11 @@ func (f *tokenFile) renew(ctx context.Context, t *wire.Transport, x storedToken)
 		y.token, y.refresh = got.Token, cmp.Or(got.Refresh, y.refresh)
 		y.expires = time.Time{}
 		if got.Seconds > 0 {
-			y.expires = t.Opt.Clock.Now().Add(time.Duration(got.Seconds) * time.Second)
+			y.expires = t.opt.Clock.Now().Add(time.Duration(got.Seconds) * time.Second)
 		}
 		f.now, f.last, f.reason, f.lost, f.instead = y.token, y, "", false, old
-		f.look = t.Opt.Clock.Now().Add(lookAgain)
-		t.Opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
+		f.look = t.opt.Clock.Now().Add(lookAgain)
+		t.opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
 		f.store(ctx, t, list, drafts)
 		if next := y.expires.Add(-lastDay); f.instead == "" && next.After(f.look) {
 			f.look = next
@@ -190,25 +189,25 @@ func (f *tokenFile) renew(ctx context.Context, t *wire.Transport, x storedToken)
 	})
 	if err != nil {
 		// RFC 6749, section 5.2: invalid_grant and the other refusals are 400 or 401
-		s := wire.ErrorOf(err).Status
+		s := errorOf(err).Status
 		f.lost = s == http.StatusBadRequest || s == http.StatusUnauthorized
-		f.reason = "can't be renewed: " + wire.OneLine(err.Error())
-		t.Opt.Log.Warn("can't renew the token of hf auth login", "file", f.path, "err", err)
+		f.reason = "can't be renewed: " + oneLine(err.Error())
+		t.opt.Log.Warn("can't renew the token of hf auth login", "file", f.path, "err", err)
 	}
 }
 
 // store stores the login in use. If it can't, the token stays in use, and the next look at the files
 // stores it.
-func (f *tokenFile) store(ctx context.Context, t *wire.Transport, list *storedTokens,
+func (f *tokenFile) store(ctx context.Context, t *transport, list *storedTokens,
 	drafts drafts) {
 	list.set(f.last)
-	err := drafts[0].replace(ctx, t.Opt.Clock, list.String())
+	err := drafts[0].replace(ctx, t.opt.Clock, list.String())
 	active, readErr := tokenIn(f.path)
 	if err = cmp.Or(err, readErr); err == nil && active == f.instead {
-		err = drafts[1].replace(ctx, t.Opt.Clock, f.now)
+		err = drafts[1].replace(ctx, t.opt.Clock, f.now)
 	}
 	if err != nil {
-		t.Opt.Log.Warn("can't store the new token of hf auth login, which is only in use here",
+		t.opt.Log.Warn("can't store the new token of hf auth login, which is only in use here",
 			"file", f.path, "err", err)
 		return
 	}
@@ -216,7 +215,7 @@ func (f *tokenFile) store(ctx context.Context, t *wire.Transport, list *storedTo
 }
 
 // storeAgain stores the login in use, unless the files have another one by now.
-func (f *tokenFile) storeAgain(ctx context.Context, t *wire.Transport) {
+func (f *tokenFile) storeAgain(ctx context.Context, t *transport) {
 	err := f.locked(ctx, func() error {
 		list := readStored(f.stored())
 		y, known := list.read(f.last.name)
@@ -233,7 +232,7 @@ func (f *tokenFile) storeAgain(ctx context.Context, t *wire.Transport) {
 		return nil
 	})
 	if err != nil {
-		t.Opt.Log.Warn("can't store the new token of hf auth login", "file", f.path, "err", err)
+		t.opt.Log.Warn("can't store the new token of hf auth login", "file", f.path, "err", err)
 	}
 }
 
@@ -245,18 +244,18 @@ type newLogin struct {
 }
 
 // exchange asks the Hub for a new token, as huggingface_hub's _oauth_device.py does.
-func (f *tokenFile) exchange(ctx context.Context, t *wire.Transport, refresh string) (got newLogin,
+func (f *tokenFile) exchange(ctx context.Context, t *transport, refresh string) (got newLogin,
 	err error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh},
 		"client_id": {loginClient}}.Encode()
-	r := wire.Send("renew the token", "", http.MethodPost, t.Endpoint.String()+"/oauth/token", nil)
-	r.Token, r.Header = false, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	r.Body, r.Size = streamOf(form), int64(len(form))
-	if _, err = t.Once(ctx, r, &got); err != nil { // no repeat: the first may have counted
+	r := sendRequest("renew the token", "", http.MethodPost, t.endpoint.String()+"/oauth/token", nil)
+	r.token, r.header = false, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	r.body, r.size = streamOf(form), int64(len(form))
+	if _, err = t.callOnce(ctx, r, &got); err != nil { // no repeat: the first may have counted
 		return got, err
 	}
-	if got.Token == "" || !wire.Sendable(got.Token) || strings.ContainsAny(got.Refresh, "\r\n") {
-		return got, fmt.Errorf("%w: the answer holds no token", wire.ErrNotHub)
+	if got.Token == "" || !sendable(got.Token) || strings.ContainsAny(got.Refresh, "\r\n") {
+		return got, fmt.Errorf("%w: the answer holds no token", ErrNotHub)
 	}
 	return got, nil
 }
@@ -323,7 +322,7 @@ func tokenIn(path string) (string, error) {
 		return "", fmt.Errorf("read token file: %w", err)
 	}
 	token := cleanToken(string(data))
-	if !wire.Sendable(token) {
+	if !sendable(token) {
 		return "", hint.On(&fs.PathError{Op: "read the token in", Path: path, Err: errNoToken}, hint.BadTokenFile.With("file", path))
 	}
 	return token, nil

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -56,7 +55,7 @@ func (rows *fileRows) UnmarshalJSON(b []byte) error {
 }
 
 // errFiles says that a repo has too many files.
-var errFiles = fmt.Errorf("%w: it has more than %s files", wire.ErrTooLarge, human.Grouped(maxFiles))
+var errFiles = fmt.Errorf("%w: it has more than %s files", ErrTooLarge, human.Grouped(maxFiles))
 
 // file checks and converts a row. A size of -1 is unknown.
 func (r *fileRow) file() (FileInfo, error) {
@@ -69,7 +68,7 @@ func (r *fileRow) file() (FileInfo, error) {
 		f.SHA256, f.Size = cmp.Or(r.LFS.OID, r.LFS.SHA256), r.LFS.Size // in a tree, in an info
 	}
 	if f.Size < -1 || r.LFS != nil && !names.IsSHA256(f.SHA256) {
-		return f, fmt.Errorf("%w: bad size or hash of %q", wire.ErrNotHub, f.Path)
+		return f, fmt.Errorf("%w: bad size or hash of %q", ErrNotHub, f.Path)
 	}
 	return f, checkPath(f.Path)
 }
@@ -81,19 +80,18 @@ const (
 )
 
 // Tree returns all files at a revision, by path.
-func (c *Client) Tree(ctx context.Context, repo, rev string) (_ map[string]FileInfo, err error) {
-	defer exported(&err)
-	r := c.t.RepoGet("list files of "+repo, repo,
-		wire.RevPath("tree", rev)+"?recursive=true&expand=false")
+func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
+	r := c.t.repoGet("list files of "+repo, repo,
+		revPath("tree", rev)+"?recursive=true&expand=false")
 	tree, size := map[string]FileInfo{}, 0
-	for r.URL != "" {
+	for r.url != "" {
 		var rows fileRows
-		header, err := c.t.Call(ctx, r, &rows)
+		header, err := c.t.call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
 		}
 		if size += pageSize; size > maxTree {
-			return nil, c.t.Errorf(r.Op, wire.ErrTooLarge, "more than %d MiB of names", maxTree>>20)
+			return nil, c.t.errorf(r.op, ErrTooLarge, "more than %d MiB of names", maxTree>>20)
 		}
 		for _, row := range rows {
 			size += len(row.Path) + len(row.OID) + len(row.XetHash)
@@ -102,16 +100,16 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (_ map[string]FileI
 			}
 			file, err := row.file()
 			if err != nil {
-				return nil, c.t.Failure(r, nil, err)
+				return nil, c.t.failure(r, nil, err)
 			}
 			if file.Size < 0 {
-				return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "no size of %q", file.Path)
+				return nil, c.t.errorf(r.op, ErrNotHub, "no size of %q", file.Path)
 			}
 			if tree[file.Path] = file; len(tree) > maxFiles {
-				return nil, c.t.Failure(r, nil, errFiles)
+				return nil, c.t.failure(r, nil, errFiles)
 			}
 		}
-		if r.URL, err = nextPage(c.t, r, header); err != nil {
+		if r.url, err = nextPage(c.t, r, header); err != nil {
 			return nil, err
 		}
 	}
@@ -120,17 +118,17 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (_ map[string]FileI
 
 // nextPage returns the Link header's next page, or "" after the last. It refuses a link to another
 // origin, which the token must not go to, and which no hub sends.
-func nextPage(t *wire.Transport, r *wire.Request, header http.Header) (string, error) {
+func nextPage(t *transport, r *request, header http.Header) (string, error) {
 	link := nextLink.FindStringSubmatch(strings.Join(header.Values("Link"), ","))
 	if link == nil {
 		return "", nil
 	}
-	next, _, err := t.Endpoint.Target(t.Endpoint.URL, link[1])
-	if err == nil && !t.Endpoint.Owns(next) {
-		err = fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host)
+	next, _, err := t.endpoint.target(t.endpoint.URL, link[1])
+	if err == nil && !t.endpoint.owns(next) {
+		err = fmt.Errorf("%w: next page lies on %s", ErrNotHub, next.Host)
 	}
 	if err != nil {
-		return "", t.Failure(r, nil, err)
+		return "", t.failure(r, nil, err)
 	}
 	return next.String(), nil
 }

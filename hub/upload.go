@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -45,11 +44,11 @@ func (b Blob) section(off, n int64) io.Reader { return io.NewSectionReader(b.Rea
 func (u *upload) check() error {
 	switch {
 	case u.Size < 0:
-		return u.errorf(wire.ErrArgument, "a file of %d bytes", u.Size)
+		return u.errorf(ErrArgument, "a file of %d bytes", u.Size)
 	case u.Reader == nil:
-		return u.errorf(wire.ErrArgument, "there is no reader")
+		return u.errorf(ErrArgument, "there is no reader")
 	case u.SHA256 != "" && !names.IsSHA256(u.SHA256):
-		return u.errorf(wire.ErrArgument, "%.100q is no SHA-256 in hex", u.SHA256)
+		return u.errorf(ErrArgument, "%.100q is no SHA-256 in hex", u.SHA256)
 	}
 	return nil
 }
@@ -80,8 +79,7 @@ type upload struct {
 // hub decides whether a file goes into the commit or into its storage. A file that the storage
 // already has isn't sent. You may repeat Upload, and run several at once. It asks about a hundred
 // files at once.
-func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_ []Op, err error) {
-	defer exported(&err)
+func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([]Op, error) {
 	var all []*upload
 	queued := c.turns.queue()
 	defer queued()
@@ -106,7 +104,7 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_
 			case !u.large():
 				op, err = u.regularOp()
 			case u.SHA256 == "":
-				err = u.errorf(wire.ErrArgument, "the storage needs its SHA-256")
+				err = u.errorf(ErrArgument, "the storage needs its SHA-256")
 			}
 			if err != nil {
 				return nil, err
@@ -153,12 +151,12 @@ func preupload(ctx context.Context, files []*upload) error {
 			"sample": base64.StdEncoding.EncodeToString(sample)})
 	}
 	first := files[0]
-	r := first.t.RepoSend("upload "+listOf(files)+" to "+first.repo, first.repo, http.MethodPost,
-		wire.RevPath("preupload", first.rev), map[string]any{"files": asked})
+	r := first.t.repoSend("upload "+listOf(files)+" to "+first.repo, first.repo, http.MethodPost,
+		revPath("preupload", first.rev), map[string]any{"files": asked})
 	var answer struct {
 		Files []struct{ Path, UploadMode string }
 	}
-	if _, err := first.t.Call(ctx, r, &answer); err != nil {
+	if _, err := first.t.call(ctx, r, &answer); err != nil {
 		return err
 	}
 	modes := map[string]string{}
@@ -167,7 +165,7 @@ func preupload(ctx context.Context, files []*upload) error {
 	}
 	for _, u := range files {
 		if u.mode = modes[u.Path]; u.mode != "lfs" && u.mode != "regular" {
-			return u.t.Errorf(r.Op, wire.ErrNotHub, "upload mode of %s is %q", u.Path, u.mode)
+			return u.t.errorf(r.op, ErrNotHub, "upload mode of %s is %q", u.Path, u.mode)
 		}
 	}
 	return nil
@@ -176,7 +174,7 @@ func preupload(ctx context.Context, files []*upload) error {
 // regularOp returns the Op that puts the file into the commit.
 func (u *upload) regularOp() (Op, error) {
 	if u.Size > maxRegular {
-		return Op{}, u.errorf(wire.ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
+		return Op{}, u.errorf(ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
 	}
 	content, err := u.head(u.Size)
 	if err != nil {
@@ -189,7 +187,7 @@ func (u *upload) regularOp() (Op, error) {
 }
 
 func (u *upload) otherHash(got string) error {
-	return u.errorf(wire.ErrCorrupt, "its SHA-256 is %s, expected %s", got, u.SHA256)
+	return u.errorf(ErrCorrupt, "its SHA-256 is %s, expected %s", got, u.SHA256)
 }
 
 // compare reads the whole file, once, and compares its hash. The storage refuses other bytes at the
@@ -210,7 +208,7 @@ func (u *upload) compare(ctx context.Context) {
 
 // errorf returns an *Error about the file's upload.
 func (u *upload) errorf(sentinel error, format string, args ...any) error {
-	return u.t.Errorf("upload "+u.Path, sentinel, format, args...)
+	return u.t.errorf("upload "+u.Path, sentinel, format, args...)
 }
 
 // sendObjects uploads objects. If the storage refuses a link, it asks for new ones. A storage that
@@ -220,20 +218,20 @@ func sendObjects(ctx context.Context, files []*upload) error {
 		return nil
 	}
 	first, rounds := files[0], 0
-	r := &wire.Request{Op: "upload " + listOf(files), Repo: first.repo}
-	return first.t.Retry(ctx, r, func(ctx context.Context) error {
-		began := first.t.Opt.Clock.Now()
+	r := &request{op: "upload " + listOf(files), repo: first.repo}
+	return first.t.retry(ctx, r, func(ctx context.Context) error {
+		began := first.t.opt.Clock.Now()
 		err := try(ctx, files)
-		if !errors.Is(err, wire.ErrStale) {
+		if !errors.Is(err, errStale) {
 			return err
 		}
-		if first.t.Opt.Clock.Now().Sub(began) > freshFor {
+		if first.t.opt.Clock.Now().Sub(began) > freshFor {
 			rounds++
 		}
 		if rounds == maxRounds {
 			return err
 		}
-		return wire.ErrorOf(err).Under(wire.ErrExpired)
+		return errorOf(err).under(errExpired)
 	})
 }
 
@@ -256,7 +254,7 @@ func try(ctx context.Context, files []*upload) error {
 			sent[u.SHA256] = true
 			g.Go(func() error {
 				err := u.transfer(ctx, u.object)
-				if errors.Is(err, wire.ErrStale) {
+				if errors.Is(err, errStale) {
 					u.compare(ctx)
 				}
 				return err
@@ -275,7 +273,7 @@ func try(ctx context.Context, files []*upload) error {
 // transfer sends the bytes as the hub's action says, and then verifies.
 func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	action := obj.Actions.Upload
-	p, err := readParts(action, u.t.Endpoint.Rewrite(action.Href), u.Size)
+	p, err := readParts(action, u.t.endpoint.rewrite(action.Href), u.Size)
 	if err != nil {
 		return u.errorf(err, "")
 	}
@@ -289,31 +287,31 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err error) {
 	off := int64(i) * p.chunk
 	n := min(p.chunk, u.Size-off)
-	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i],
-		Header: p.header,
-		Body:   func() io.Reader { return u.section(off, n) }, Size: n,
-		Bulk: true, Follow: wire.FollowStorage, Slow: slowAnswer}
-	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
-		if err := wire.Take(ctx, u.puts); err != nil {
+	r := &request{op: "upload " + u.Path, repo: u.repo, method: http.MethodPut, url: p.urls[i],
+		header: p.header,
+		body:   func() io.Reader { return u.section(off, n) }, size: n,
+		bulk: true, follow: followStorage, slow: slowAnswer}
+	err = u.t.retry(ctx, r, func(ctx context.Context) error {
+		if err := takePlace(ctx, u.puts); err != nil {
 			return err
 		}
 		defer u.puts.Release(1)
 		fed := u.turns.feed()
 		defer fed()
 		sending := *r
-		sending.Body = func() io.Reader { return &feeder{u.section(off, n), n, fed} }
-		answer, err := u.t.Once(ctx, &sending, nil)
+		sending.body = func() io.Reader { return &feeder{u.section(off, n), n, fed} }
+		answer, err := u.t.callOnce(ctx, &sending, nil)
 		etag = answer.Get("ETag")
 		return err
 	})
-	if e := wire.ErrorOf(err); linkRefused(e) && !errors.Is(err, wire.ErrQuota) &&
-		!errors.Is(err, wire.ErrNotHub) {
+	if e := errorOf(err); linkRefused(e) && !errors.Is(err, ErrQuota) &&
+		!errors.Is(err, ErrNotHub) {
 		u.turns.oneByOne()
-		return "", e.Under(wire.ErrStale)
+		return "", e.under(errStale)
 	}
 	if err == nil && p.join != "" && etag == "" { // lfs.py of the Python client stops here, too
-		link, _ := url.Parse(r.URL)
-		return "", u.t.Failure(r, link, wire.ErrNoETag)
+		link, _ := url.Parse(r.url)
+		return "", u.t.failure(r, link, errNoETag)
 	}
 	return etag, err
 }

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -43,13 +42,13 @@ func TestUploadRefusals(t *testing.T) {
 		want               error
 		requests           int
 	}{
-		{"object error right", "lfs", object(`"error":{"code":403,"message":"no"}`), wire.ErrForbidden, 2},
-		{"object error repo", "lfs", object(`"error":{"code":404,"message":"no"}`), wire.ErrNotFound, 2},
-		{"wrong part numbers", "lfs", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), wire.ErrNotHub, 2},
-		{"another object", "lfs", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, wire.ErrNotHub, 2},
-		{"nothing", "lfs", `{}`, wire.ErrNotHub, 2},
-		{"another mode", "xet", "", wire.ErrNotHub, 1},
-		{"a small file of another hash", "regular", "", wire.ErrCorrupt, 1},
+		{"object error right", "lfs", object(`"error":{"code":403,"message":"no"}`), ErrForbidden, 2},
+		{"object error repo", "lfs", object(`"error":{"code":404,"message":"no"}`), ErrNotFound, 2},
+		{"wrong part numbers", "lfs", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), ErrNotHub, 2},
+		{"another object", "lfs", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, ErrNotHub, 2},
+		{"nothing", "lfs", `{}`, ErrNotHub, 2},
+		{"another mode", "xet", "", ErrNotHub, 1},
+		{"a small file of another hash", "regular", "", ErrCorrupt, 1},
 	} {
 		w := oneObject(tt.mode, tt.answer, says(500, ""))
 		c, _ := testClient(t, w)
@@ -117,7 +116,7 @@ func TestOtherBytesThanTheirHash(t *testing.T) {
 				puts++
 			}
 		}
-		if !errors.Is(err, wire.ErrCorrupt) || !strings.Contains(err.Error(), "expected 0000") || puts > 2 {
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "expected 0000") || puts > 2 {
 			t.Errorf("%s: %d PUTs, %v", name, puts, err)
 		}
 	}
@@ -131,7 +130,7 @@ func TestPartsNeedAnETag(t *testing.T) {
 		"header":{"chunk_size":"60","1":"https://s3.test/1","2":"https://s3.test/2"}}}}]}`, says(200, ""))
 	c, _ := testClient(t, w)
 	_, err := c.Upload(t.Context(), "a/b", "main", b)
-	if !errors.Is(err, wire.ErrNotHub) || !strings.Contains(err.Error(), "no ETag") || Hint(err) != hint.NoETag.String() {
+	if !errors.Is(err, ErrNotHub) || !strings.Contains(err.Error(), "no ETag") || Hint(err) != hint.NoETag.String() {
 		t.Error(err, Hint(err))
 	}
 	seen := map[string]int{}
@@ -152,7 +151,7 @@ func TestWrongBlobs(t *testing.T) {
 		change(&b)
 		w := oneObject("lfs", "", says(500, ""))
 		c, _ := testClient(t, w)
-		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, wire.ErrArgument) || w.Count() != 0 {
+		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, ErrArgument) || w.Count() != 0 {
 			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}

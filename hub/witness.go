@@ -27,7 +27,6 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -52,12 +51,11 @@ const (
 // the files that it reads whole in a new folder in dir ("" is the system's for temporary files),
 // which Witness removes.
 func (c *Client) Witness(ctx context.Context, dir, repo, commit string, sent []FileInfo,
-	whole ...string) (err error) {
-	defer exported(&err)
+	whole ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, witnessTime,
 		errors.New("the look at what was published took too long"))
 	defer cancel()
-	dir, err = os.MkdirTemp(dir, names.Ours+"-witness-")
+	dir, err := os.MkdirTemp(dir, names.Ours+"-witness-")
 	if err != nil {
 		return err
 	}
@@ -282,9 +280,9 @@ func (g *gate) list(out http.ResponseWriter, in *http.Request) {
 		Siblings json.RawMessage `json:"siblings"`
 	}
 	r := g.infoRequest(g.repo, g.commit, "?blobs=true")
-	_, err := g.t.Call(in.Context(), r, &doc)
+	_, err := g.t.call(in.Context(), r, &doc)
 	if err == nil && doc.SHA != g.commit {
-		err = g.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %q", g.commit,
+		err = g.t.errorf(r.op, ErrChanged, "asked for commit %s, answered with %q", g.commit,
 			doc.SHA)
 	}
 	if err == nil { // their number has a limit
@@ -323,17 +321,17 @@ func (g *gate) fail(out http.ResponseWriter, err error) {
 // file passes on a file, or a range of it, up to one byte more than was sent, which shows that it's
 // longer.
 func (g *gate) file(out http.ResponseWriter, in *http.Request, path string, size int64) {
-	r := wire.Get("read back "+g.repo, g.repo, g.t.Endpoint.Page(g.repo,
-		wire.RevPath("resolve", g.commit)+"/"+wire.EscapePath(path)))
-	r.Follow, r.Lane = wire.FollowAll, "files"
-	r.Header = http.Header{"Accept-Encoding": {"identity"}}
-	r.Accept = func(*http.Response) error { return nil } // a file may be a web page
+	r := getRequest("read back "+g.repo, g.repo, g.t.endpoint.page(g.repo,
+		revPath("resolve", g.commit)+"/"+escapePath(path)))
+	r.follow, r.lane = followAll, "files"
+	r.header = http.Header{"Accept-Encoding": {"identity"}}
+	r.accept = func(*http.Response) error { return nil } // a file may be a web page
 	if want := in.Header.Get("Range"); want != "" {
-		r.Header.Set("Range", want)
+		r.header.Set("Range", want)
 	}
 	var resp *http.Response
-	err := g.t.Retry(in.Context(), r, func(ctx context.Context) (err error) {
-		resp, err = g.t.Exchange(ctx, r) //nolint:bodyclose // file closes it
+	err := g.t.retry(in.Context(), r, func(ctx context.Context) (err error) {
+		resp, err = g.t.exchange(ctx, r) //nolint:bodyclose // file closes it
 		return err
 	})
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 // judges says which code may look at names in a way of its own, and why. Only internal/names judges
 // paths of repos, repo IDs, commits, and SHA-256 sums.
 var judges = map[string]string{
-	"internal/human/shell.go":     "what a shell needs no quotes for",
-	"internal/model/header.go":    "whether a file is a text",
-	"internal/model/copies.go":    "paths of this machine, to which links lead",
-	"hub/internal/wire/errors.go": "what a terminal may show",
+	"internal/human/shell.go":  "what a shell needs no quotes for",
+	"internal/model/header.go": "whether a file is a text",
+	"internal/model/copies.go": "paths of this machine, to which links lead",
+	"hub/errors.go":            "what a terminal may show",
 }
 
 // asks are what a second judge of paths or hashes would ask.

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func TestLinksAreSentByteForByte(t *testing.T) {
 		if got := "https://cdn.test" + u.RequestURI(); got != raw || u.String() != raw {
 			t.Errorf("sent %q, kept %q, want %q", got, u, raw)
 		}
-		if next, relative, err := (Endpoint{hub}).Target(hub, raw); err != nil || relative || next.String() != raw {
+		if next, relative, err := (endpoint{hub}).target(hub, raw); err != nil || relative || next.String() != raw {
 			t.Errorf("redirected to %q, want %q; %v", next, raw, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestRewrite(t *testing.T) {
 		"https://huggingface.company/a":  "https://huggingface.company/a",
 		"https://cdn-lfs.hf.co/a":        "https://cdn-lfs.hf.co/a",
 	} {
-		if got := (Endpoint{own}).Rewrite(in); got != want {
+		if got := (endpoint{own}).rewrite(in); got != want {
 			t.Errorf("%s: got %s", in, got)
 		}
 	}
@@ -73,7 +73,7 @@ func TestBadRedirects(t *testing.T) {
 	} {
 		w := script(says(302, "", "Location: "+location))
 		c, _ := testTransport(t, w)
-		_, err := c.Call(t.Context(), Get("x", "", "https://hub.test/api/x"), nil)
+		_, err := c.call(t.Context(), getRequest("x", "", "https://hub.test/api/x"), nil)
 		if !errors.Is(err, ErrNotHub) || w.Count() > maxHops || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}

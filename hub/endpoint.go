@@ -1,8 +1,7 @@
-package wire
+package hub
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,13 +14,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// PublicEndpoint is the hub in use if no other is set.
-const PublicEndpoint = "https://huggingface.co"
+// publicEndpoint is the hub in use if no other is set.
+const publicEndpoint = "https://huggingface.co"
 
-// An Endpoint is the address of the hub in use.
-type Endpoint struct{ *url.URL }
+// An endpoint is the address of the hub in use.
+type endpoint struct{ *url.URL }
 
-// An EndpointError says that the address of a hub isn't an address on the web.
+// An EndpointError says that [Connection.Endpoint] isn't an address on the web.
 type EndpointError struct{ Endpoint string }
 
 func (e *EndpointError) Error() string {
@@ -31,19 +30,16 @@ func (e *EndpointError) Error() string {
 	return fmt.Sprintf("the Hub's address %q isn't an http:// or https:// address", e.Endpoint)
 }
 
-// ErrEndpointParts says that the address of a hub has more than scheme, host, and path.
-var ErrEndpointParts = errors.New("must not have a user, query, or fragment")
-
 // parseEndpoint checks an endpoint and removes trailing slashes.
-func parseEndpoint(s string) (Endpoint, error) {
-	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint))
+func parseEndpoint(s string) (endpoint, error) {
+	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), publicEndpoint))
 	if err != nil || u.Host == "" || !isHTTP(u) || !isPort(u.Port()) { // err may show a password
-		return Endpoint{}, &EndpointError{s}
+		return endpoint{}, &EndpointError{s}
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return Endpoint{}, fmt.Errorf("endpoint %q %w", redactURL(u), ErrEndpointParts)
+		return endpoint{}, fmt.Errorf("endpoint %q %w", redactURL(u), ErrEndpointParts)
 	}
-	return Endpoint{u}, nil
+	return endpoint{u}, nil
 }
 
 // isPort reports whether an address's port is empty or a number that a port can have.
@@ -59,35 +55,35 @@ func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" 
 // client, a token may go to the endpoint in use and to the public hub, and nowhere else.
 var public = &url.URL{Scheme: "https", Host: "huggingface.co"}
 
-// Owns reports whether a URL is on the hub: on the endpoint's own origin, or the public hub's.
-func (e Endpoint) Owns(u *url.URL) bool { return sameOrigin(u, e.URL) || sameOrigin(u, public) }
+// owns reports whether a URL is on the hub: on the endpoint's own origin, or the public hub's.
+func (e endpoint) owns(u *url.URL) bool { return sameOrigin(u, e.URL) || sameOrigin(u, public) }
 
-// API returns {endpoint}/api/models/{repo}{rest}. rest is already escaped.
-func (e Endpoint) API(repo, rest string) string {
-	return e.String() + "/api/models/" + EscapePath(repo) + rest
+// api returns {endpoint}/api/models/{repo}{rest}. rest is already escaped.
+func (e endpoint) api(repo, rest string) string {
+	return e.String() + "/api/models/" + escapePath(repo) + rest
 }
 
-// Page returns {endpoint}/{repo}{rest}. rest is already escaped.
-func (e Endpoint) Page(repo, rest string) string {
-	return e.String() + "/" + EscapePath(repo) + rest
+// page returns {endpoint}/{repo}{rest}. rest is already escaped.
+func (e endpoint) page(repo, rest string) string {
+	return e.String() + "/" + escapePath(repo) + rest
 }
 
-// Rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for
+// rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for
 // mirrors, such as olah, and for self-hosted hubs (fix_hf_endpoint_in_url).
-func (e Endpoint) Rewrite(raw string) string {
+func (e endpoint) rewrite(raw string) string {
 	own := e.String()
-	rest, ok := strings.CutPrefix(raw, PublicEndpoint)
-	if !ok || own == PublicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
+	rest, ok := strings.CutPrefix(raw, publicEndpoint)
+	if !ok || own == publicEndpoint || (rest != "" && rest[0] != '/' && rest[0] != '?') {
 		return raw
 	}
 	return own + rest
 }
 
-// RevPath returns /{verb}/{rev}, with the slashes of rev escaped too.
-func RevPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
+// revPath returns /{verb}/{rev}, with the slashes of rev escaped too.
+func revPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
 
-// EscapePath escapes every segment and keeps the slashes.
-func EscapePath(p string) string { return (&url.URL{Path: p}).EscapedPath() }
+// escapePath escapes every segment and keeps the slashes.
+func escapePath(p string) string { return (&url.URL{Path: p}).EscapedPath() }
 
 // redactURL removes user, query, and fragment, so that the rest may be logged.
 func redactURL(u *url.URL) string {
@@ -107,7 +103,7 @@ func sameOrigin(a, b *url.URL) bool {
 func parseLink(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
-		return nil, ErrBadURL // url's own error would show the query
+		return nil, errBadURL // url's own error would show the query
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
@@ -117,29 +113,29 @@ func parseLink(raw string) (*url.URL, error) {
 // the Hub, to a repo's new name, and to the storage.
 const maxHops = 10
 
-// IsRedirect reports whether a status is a redirect.
-func IsRedirect(status int) bool {
+// isRedirect reports whether a status is a redirect.
+func isRedirect(status int) bool {
 	return slices.Contains([]int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, status)
 }
 
 // nextHop returns the next URL, nil if resp is the answer, or an error if the redirect must not be
 // followed. The token goes along only if the new origin may have it.
-func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
+func (e endpoint) nextHop(r *request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
 	// a browser follows redirects unseen
 	if err := e.mayLead(r, u, resp.Request.URL); err != nil {
 		return nil, err
 	}
-	if !IsRedirect(status) || location == "" {
+	if !isRedirect(status) || location == "" {
 		return nil, nil
 	}
 	// all others let a client turn a POST into a GET (RFC 9110, section 15.4)
-	if (r.Follow == FollowSame || r.Follow == FollowStorage) &&
+	if (r.follow == followSame || r.follow == followStorage) &&
 		status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
-		return nil, fmt.Errorf("%w: a %s was redirected with %d", ErrNotHub, r.Method, status)
+		return nil, fmt.Errorf("%w: a %s was redirected with %d", ErrNotHub, r.method, status)
 	}
-	next, relative, err := e.Target(u, location)
+	next, relative, err := e.target(u, location)
 	if err == nil {
 		err = e.mayLead(r, u, next)
 	}
@@ -148,8 +144,8 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	}
 	// A redirect with a file's metadata has a commit header. Those of hf-mirror to the Hub, and of
 	// a hub to a repo's new name, have none.
-	renamed := e.Owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
-	if r.Follow == FollowRelative && !relative && !renamed {
+	renamed := e.owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
+	if r.follow == followRelative && !relative && !renamed {
 		return nil, nil
 	}
 	if hop+1 >= maxHops {
@@ -160,26 +156,26 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 
 // mayLead refuses a redirect to another origin, unless r reads a file, or the hub sends one on to a
 // storage. So no other origin answers for the hub.
-func (e Endpoint) mayLead(r *Request, from, to *url.URL) error {
-	if r.Follow == FollowAll || r.Follow == FollowRelative || sameOrigin(from, to) ||
-		e.Owns(from) && (e.Owns(to) || r.Follow == FollowStorage) {
+func (e endpoint) mayLead(r *request, from, to *url.URL) error {
+	if r.follow == followAll || r.follow == followRelative || sameOrigin(from, to) ||
+		e.owns(from) && (e.owns(to) || r.follow == followStorage) {
 		return nil
 	}
 	return fmt.Errorf("%w: it was redirected to %s", ErrNotHub, to.Host)
 }
 
-// Target reads a Location or a Link that came from u. olah passes on those of the public hub, which
+// target reads a Location or a Link that came from u. olah passes on those of the public hub, which
 // then move to the mirror: https://github.com/huggingface/huggingface_hub/pull/3646. If that's
 // where it came from, the mirror means the public hub, as hf-mirror does. Target refuses other
 // schemes than http and https, and the step from https to http.
-func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
+func (e endpoint) target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
 		// the text may hold a signature
 		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
 	}
 	next = u.ResolveReference(ref)
-	own, err := parseLink(e.Rewrite(next.String()))
+	own, err := parseLink(e.rewrite(next.String()))
 	if err == nil && sameOrigin(u, e.URL) && own.String() != u.String() {
 		next = own
 	}
@@ -199,8 +195,8 @@ func noDowngrade(from, to *url.URL) error {
 	return nil
 }
 
-// CheckRepo refuses a repo id that must not go into a URL or a path.
-func CheckRepo(id string) error {
+// checkRepo refuses a repo id that must not go into a URL or a path.
+func checkRepo(id string) error {
 	if !names.IsRepo(id) {
 		return fmt.Errorf("hub: repo id %q is not of the form namespace/name", id)
 	}

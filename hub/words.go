@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"crypto/x509"
@@ -13,8 +13,8 @@ import (
 // inWords says in plain words why a request got no answer, without the names that Go gives its
 // system calls and packages. [Error.Error] keeps those for -v and for reports.
 func inWords(err error) string {
-	if IsA[*cause](err) {
-		return OneLine(err.Error())
+	if isA[*cause](err) {
+		return oneLine(err.Error())
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
 		return "the proxy: " + inWords(op.Err)
@@ -24,12 +24,12 @@ func inWords(err error) string {
 	late, isNet := errors.AsType[net.Error](err)
 	switch {
 	case isLookup && name.IsNotFound:
-		return fmt.Sprintf("no host is called %s", OneLine(name.Name))
+		return fmt.Sprintf("no host is called %s", oneLine(name.Name))
 	case isLookup:
-		return fmt.Sprintf("the name %s can't be looked up", OneLine(name.Name))
-	case IsA[x509.UnknownAuthorityError](err):
+		return fmt.Sprintf("the name %s can't be looked up", oneLine(name.Name))
+	case isA[x509.UnknownAuthorityError](err):
 		return "its certificate is signed by an unknown authority"
-	case IsA[x509.HostnameError](err):
+	case isA[x509.HostnameError](err):
 		return "its certificate is for another name"
 	case isInvalid && stale.Reason == x509.Expired:
 		return "its certificate has expired or isn't valid yet"
@@ -48,7 +48,7 @@ func inWords(err error) string {
 		} else if call, ok := errors.AsType[*os.SyscallError](err); ok {
 			err = call.Err
 		} else {
-			return OneLine(err.Error())
+			return oneLine(err.Error())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Wait is long enough that people wonder. Options.OnWait reports it.
+// A Wait is long enough that people wonder. Connection.OnWait reports it.
 type Wait struct {
 	Host   string        // the Hub or its storage
 	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
@@ -23,14 +23,14 @@ const (
 	repeated   = 30 * time.Second // until short waits are reported again
 )
 
-// Pause waits for a host. It reports a long wait, and no other until that one ends. It also reports
+// pause waits for a host. It reports a long wait, and no other until that one ends. It also reports
 // a short one if more than half of the last 10 s went by with waiting.
-func (t *Transport) Pause(ctx context.Context, host, reason string, d time.Duration) error {
-	now := t.Opt.Clock.Now()
-	if t.Opt.OnWait != nil && t.waits.notice(now, d) {
-		t.Opt.OnWait(Wait{Host: host, Reason: reason, For: d})
+func (t *transport) pause(ctx context.Context, host, reason string, d time.Duration) error {
+	now := t.opt.Clock.Now()
+	if t.opt.OnWait != nil && t.waits.notice(now, d) {
+		t.opt.OnWait(Wait{Host: host, Reason: reason, For: d})
 	}
-	return t.Opt.Clock.Sleep(ctx, d)
+	return t.opt.Clock.Sleep(ctx, d)
 }
 
 // silence is how long a host may take to answer before people wonder.
@@ -39,13 +39,13 @@ const silence = 10 * time.Second
 // reportSilence reports a host that doesn't begin to answer, within the limit after which the
 // request is repeated. Call answered once it does. What an upload sends takes its time, so that
 // isn't reported.
-func (t *Transport) reportSilence(r *Request, u *url.URL, limit time.Duration) (answered func()) {
-	if t.Opt.OnWait == nil || r.Body != nil && r.Bulk {
+func (t *transport) reportSilence(r *request, u *url.URL, limit time.Duration) (answered func()) {
+	if t.opt.OnWait == nil || r.body != nil && r.bulk {
 		return func() {}
 	}
 	timer := time.AfterFunc(silence, func() {
-		if d := limit - silence; t.waits.notice(t.Opt.Clock.Now(), d) {
-			t.Opt.OnWait(Wait{Host: u.Host, Reason: "it hasn't answered yet", For: d})
+		if d := limit - silence; t.waits.notice(t.opt.Clock.Now(), d) {
+			t.opt.OnWait(Wait{Host: u.Host, Reason: "it hasn't answered yet", For: d})
 		}
 	})
 	return func() { timer.Stop() }
@@ -87,7 +87,7 @@ func (w *waits) notice(now time.Time, d time.Duration) bool {
 	return true
 }
 
-// callWaits are the waits of one call of Retry together.
+// callWaits are the waits of one call of retry together.
 type callWaits struct{ sum atomic.Int64 }
 
 type callWaitsKey struct{}

@@ -1,6 +1,6 @@
 //go:build !js
 
-package wire
+package hub
 
 import (
 	"net/http"
@@ -25,7 +25,7 @@ func TestBadProxyIsNoProxy(t *testing.T) {
 				t.Setenv("HTTPS_PROXY", "")
 			}
 			t.Setenv(name, value)
-			for u, want := range map[string]bool{PublicEndpoint: true, "https://127.0.0.1:1": false, "https://localhost": false, "https://[::1]": false} {
+			for u, want := range map[string]bool{publicEndpoint: true, "https://127.0.0.1:1": false, "https://localhost": false, "https://[::1]": false} {
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u, http.NoBody)
 				if err != nil {
 					t.Fatal(err)
@@ -100,7 +100,7 @@ func TestTheProxyRefuses(t *testing.T) {
 		if got := hintOf(err); got != want.String() || !strings.Contains(err.Error(), http.StatusText(status)) {
 			t.Errorf("%v\nhint: %s", err, got)
 		}
-		if lasts := status == http.StatusProxyAuthRequired; lasts != (clock.Waited() == 0) || !lasts && !NeverBegun(err) {
+		if lasts := status == http.StatusProxyAuthRequired; lasts != (clock.Waited() == 0) || !lasts && !neverBegun(err) {
 			t.Errorf("%v: waited %v", err, clock.Waited())
 		}
 	}

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"bytes"
@@ -93,14 +93,14 @@ func TestWaitsForOthersCount(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start, closed := time.Now(), 0
-			var c *Transport
+			var c *transport
 			w := script(first, says(200, okUser))
 			c, _ = testTransport(t, w, realTime, func(o *Options) {
 				o.Patience = 30 * time.Minute
 				o.OnWait = func(wait Wait) {
 					if closed++; closed < 100 {
-						l := c.laneOf(&Request{Token: true}, c.Endpoint.URL)
-						c.Opt.Governor.close(time.Now(), l, wait.For+5*time.Minute, "rate limit reached")
+						l := c.laneOf(&request{token: true}, c.endpoint.URL)
+						c.opt.Governor.close(time.Now(), l, wait.For+5*time.Minute, "rate limit reached")
 					}
 				}
 			})

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"syscall/js"
 )
 
-// HidesRedirects reports whether the sender follows redirects unseen.
-const HidesRedirects = true
+// hidesRedirects reports whether the sender follows redirects unseen.
+const hidesRedirects = true
 
 // browser sends requests with the browser's fetch, which follows redirects itself. An answer's
 // Request has the address it came from. If a request goes on to another origin, fetch drops its
@@ -50,7 +50,7 @@ func response(req *http.Request, answer, abort js.Value) (*http.Response, error)
 	final := *req
 	var err error
 	if final.URL, err = url.Parse(answer.Get("url").String()); err != nil {
-		return nil, ErrBadURL
+		return nil, errBadURL
 	}
 	resp := &http.Response{StatusCode: answer.Get("status").Int(), Header: http.Header{},
 		ContentLength: -1, Request: &final, Body: http.NoBody}

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ func (e *Error) read(resp *http.Response, now time.Time) {
 	h := resp.Header
 	e.Status = resp.StatusCode
 	// The operators of the Hub and of S3 can search for these ids.
-	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amz-Request-Id")))
-	e.Code = OneLine(h.Get("X-Error-Code"))
-	e.Message = OneLine(h.Get("X-Error-Message"))
+	e.RequestID = oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amz-Request-Id")))
+	e.Code = oneLine(h.Get("X-Error-Code"))
+	e.Message = oneLine(h.Get("X-Error-Message"))
 	e.wait, e.timed = parseWait(h, now)
 	if e.Message == "" && !strings.Contains(h.Get("Content-Type"), "html") {
 		e.readBody(strings.TrimSpace(string(body)))
@@ -39,15 +39,15 @@ func (e *Error) readBody(body string) {
 	var doc map[string]any
 	switch err := json.Unmarshal([]byte(body), &doc); {
 	case err == nil:
-		e.Message = OneLine(join("; ", texts(doc)...))
+		e.Message = oneLine(join("; ", texts(doc)...))
 	case !strings.HasPrefix(body, "<"):
-		e.Message = OneLine(body)
+		e.Message = oneLine(body)
 	default:
 		for _, m := range storageError.FindAllStringSubmatch(body, -1) {
 			if m[1] == "Code" {
-				e.Code = OneLine(m[2])
+				e.Code = oneLine(m[2])
 			} else {
-				e.Message = OneLine(m[2])
+				e.Message = oneLine(m[2])
 			}
 		}
 	}
@@ -88,9 +88,9 @@ var byStatus = map[int]error{
 	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden,
 	// the Hub, to create a repo: create_repo of the Python client
 	http.StatusPaymentRequired: ErrForbidden,
-	http.StatusNotFound:        ErrNoRoute,
+	http.StatusNotFound:        errNoRoute,
 	// olah answers a write so, and KohakuHub what it can't do (not_implemented.py)
-	http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
+	http.StatusMethodNotAllowed: errNoRoute, http.StatusNotImplemented: errNoRoute,
 	// the Hub, if a repo or a branch is there, and if a commit's parent is no longer the head
 	http.StatusConflict: ErrConflict, http.StatusPreconditionFailed: ErrConflict,
 	http.StatusProxyAuthRequired:          errProxy, // RFC 9110, section 15.5.8
@@ -108,7 +108,7 @@ var byText = []struct {
 	cause error
 }{
 	{regexp.MustCompile(`(?i)under (the|this) namespace`), ErrNamespace},
-	{regexp.MustCompile(`(?i)must use a write token`), ErrReadToken},
+	{regexp.MustCompile(`(?i)must use a write token`), errReadToken},
 	{regexp.MustCompile(`(?i)access to this resource is disabled`), ErrDisabled},
 	{regexp.MustCompile(`(?i)invalid (metadata|yaml) in readme`), ErrCard},
 	{regexp.MustCompile(`(?i)too many files per directory|maximum individual file size|` +
@@ -162,7 +162,7 @@ func emptyBucket(h http.Header) (wait time.Duration, bucket string) {
 	if err != nil {
 		return 0, ""
 	}
-	return min(seconds(n), maxHeaderWait), OneLine(m[1])
+	return min(seconds(n), maxHeaderWait), oneLine(m[1])
 }
 
 // parseWait reads how long a refusal asks to wait: until an empty bucket fills again, or else what

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"crypto/x509"
@@ -21,11 +21,11 @@ func TestHints(t *testing.T) {
 		want hint.Hint
 		says string
 	}{
-		{Error{Err: errNoConnection, Endpoint: PublicEndpoint}, hint.Network, ""},
+		{Error{Err: errNoConnection, Endpoint: publicEndpoint}, hint.Network, ""},
 		{Error{Err: errNoConnection, Endpoint: mirror, variable: "DF11_PUSH_ENDPOINT"}, hint.NetworkTo, "DF11_PUSH_ENDPOINT, which is " + mirror},
-		{Error{Err: ErrNotHub, Endpoint: PublicEndpoint}, hint.NotHub, PublicEndpoint},
+		{Error{Err: ErrNotHub, Endpoint: publicEndpoint}, hint.NotHub, publicEndpoint},
 		{Error{Err: ErrNotHub, Endpoint: mirror, variable: "HF_ENDPOINT"}, hint.NotHubAt, "HF_ENDPOINT, which is " + mirror},
-		{Error{Err: errPage, Endpoint: PublicEndpoint}, hint.WebPage, "login page"},
+		{Error{Err: errPage, Endpoint: publicEndpoint}, hint.WebPage, "login page"},
 		{Error{Err: errors.New("first record does not look like a TLS handshake")}, hint.AnyScheme, "https://"},
 		{Error{Err: x509.UnknownAuthorityError{}}, hint.Certificate, "SSL_CERT_FILE"},
 		{Error{Err: x509.HostnameError{Certificate: &x509.Certificate{}}, Endpoint: mirror, variable: "HF_ENDPOINT"}, hint.NotHubAt, mirror},
@@ -36,7 +36,7 @@ func TestHints(t *testing.T) {
 		{Error{Err: errTooLong}, hint.RequestSize, ""},
 		{Error{Err: ErrRevisionNotFound, URL: "https://hub/api/models/a/b/revision/main", Repo: "a/b"}, hint.NoMain, "a/b"},
 		{Error{Err: ErrCorrupt}, hint.Corrupt, ""},
-		{Error{Err: ErrStale}, hint.StaleLinks, ""},
+		{Error{Err: errStale}, hint.StaleLinks, ""},
 	} {
 		if got := hintOf(&c.err); !c.want.Is(got) || !strings.Contains(got, c.says) {
 			t.Errorf("%v: %s", c.err.Err, got)
@@ -52,7 +52,7 @@ func TestHintsNameTheProxy(t *testing.T) {
 		t.Setenv("HTTPS_PROXY", "")
 		t.Setenv("https_proxy", "")
 		t.Setenv(variable, "http://me:secret@proxy:3128")
-		e := &Error{Err: fmt.Errorf("%w: %w", errNoConnection, refused), URL: PublicEndpoint + "/api", Endpoint: PublicEndpoint}
+		e := &Error{Err: fmt.Errorf("%w: %w", errNoConnection, refused), URL: publicEndpoint + "/api", Endpoint: publicEndpoint}
 		if got := hintOf(e); !hint.NetworkProxy.Is(got) || !strings.Contains(got, variable) || !strings.Contains(got, "http://proxy:3128") || strings.Contains(got, "secret") {
 			t.Errorf("%s: %s", variable, got)
 		}

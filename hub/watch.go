@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // A watch ends one request if its connection is dead: no headers in time, or too few bytes in the
 // idle time. Time in our own throttle or with our own consumer doesn't count.
 type watch struct {
-	t      *Transport
+	t      *transport
 	ctx    context.Context //nolint:containedctx // of the one watched request
 	cancel context.CancelCauseFunc
 	header time.Duration // time until the answer's headers
@@ -25,10 +25,10 @@ type watch struct {
 }
 
 // newWatch starts to wait for the answer's headers, and makes the context for the request.
-func newWatch(ctx context.Context, t *Transport, header time.Duration) *watch {
+func newWatch(ctx context.Context, t *transport, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &watch{t: t, ctx: ctx, cancel: cancel, header: header,
-		timer: time.AfterFunc(header, func() { cancel(ErrStalled) })}
+		timer: time.AfterFunc(header, func() { cancel(errStalled) })}
 }
 
 // end ends the request if it's still running. RoundTrip may want to read the body even then, but
@@ -42,10 +42,10 @@ func (w *watch) end() {
 }
 
 // upload returns the body of the request.
-func (w *watch) upload(r *Request) io.ReadCloser {
-	w.sends, w.left = r.Body(), r.Size
-	if r.Bulk {
-		w.sends = &bulkReader{w, w.t.Opt.Governor.out, w.sends}
+func (w *watch) upload(r *request) io.ReadCloser {
+	w.sends, w.left = r.body(), r.size
+	if r.bulk {
+		w.sends = &bulkReader{w, &w.t.opt.Governor.out, w.sends}
 	}
 	return io.NopCloser(w)
 }
@@ -62,7 +62,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	switch {
 	case w.answered: // early
 	case w.left > 0:
-		w.timer.Reset(w.t.Opt.StallTimeout)
+		w.timer.Reset(w.t.opt.StallTimeout)
 	default:
 		w.timer.Reset(w.header)
 	}
@@ -81,21 +81,21 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	defer w.mu.Unlock()
 	w.answered = true
 	w.timer.Stop() // until the first Read
-	b := &guardedBody{w: w, body: body, left: w.t.Opt.StallTimeout}
+	b := &guardedBody{w: w, body: body, left: w.t.opt.StallTimeout}
 	if !bulk {
 		return b
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{&bulkReader{w, w.t.Opt.Governor.in, b}, b}
+	}{&bulkReader{w, &w.t.opt.Governor.in, b}, b}
 }
 
 // leastRate is the least rate of all connections together, in bytes per second.
 const leastRate = 8 << 10
 
 // leastBytes is what one connection must bring in that time.
-func leastBytes(d time.Duration) int64 { return int64(d.Seconds() * leastRate / Transfers) }
+func leastBytes(d time.Duration) int64 { return int64(d.Seconds() * leastRate / maxTransfers) }
 
 type guardedBody struct {
 	w     *watch
@@ -113,7 +113,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		return n, causeOf(b.w.ctx, err)
 	}
 	b.left, b.bytes = b.left-time.Since(start), b.bytes+int64(n)
-	if limit := b.w.t.Opt.StallTimeout; b.bytes >= leastBytes(limit) {
+	if limit := b.w.t.opt.StallTimeout; b.bytes >= leastBytes(limit) {
 		b.left, b.bytes = limit, 0
 	}
 	return n, err

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Transfers is how many ranges of files travel at once in each direction. That's enough for a
+// maxTransfers is how many ranges of files travel at once in each direction. That's enough for a
 // storage that limits each connection, and few enough to keep each alive on a slow network.
-const Transfers = 16
+const maxTransfers = 16
 
-// Take waits for a place, first come, first served. If ctx ends first, it returns the cause.
-func Take(ctx context.Context, places *semaphore.Weighted) error {
+// takePlace waits for a place, first come, first served. If ctx ends first, it returns the cause.
+func takePlace(ctx context.Context, places *semaphore.Weighted) error {
 	if places.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
 	}
@@ -34,7 +34,7 @@ func (b *bulkReader) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	if limited && n > 0 {
-		clock := b.w.t.Opt.Clock
+		clock := b.w.t.opt.Clock
 		now := clock.Now()
 		wait := b.limit.ReserveN(now, n).DelayFrom(now)
 		if waitErr := clock.Sleep(b.w.ctx, wait); err == nil {

@@ -1,6 +1,6 @@
 //go:build !js
 
-package wire
+package hub
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// HidesRedirects reports whether the sender follows redirects unseen.
-const HidesRedirects = false
+// hidesRedirects reports whether the sender follows redirects unseen.
+const hidesRedirects = false
 
 // newRoundTripper speaks HTTP/1.1 only. Over HTTP/2, all ranges of a file would share one TCP
 // connection, and CDNs limit each connection: https://github.com/huggingface/hf_transfer exists for
@@ -49,8 +49,8 @@ func newRoundTripper(governor *Governor) *http.Transport {
 		Protocols:             protocols,
 		TLSHandshakeTimeout:   20 * time.Second,
 		ExpectContinueTimeout: time.Second, // as Go's and curl's; then the body is sent anyway
-		MaxIdleConns:          4 * Transfers,
-		MaxIdleConnsPerHost:   2 * Transfers,
+		MaxIdleConns:          4 * maxTransfers,
+		MaxIdleConnsPerHost:   2 * maxTransfers,
 		IdleConnTimeout:       90 * time.Second,
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"cmp"
@@ -16,6 +16,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
+// Hint returns the next step for the user in one or two sentences, or "" if there is none.
+func Hint(err error) string { return hint.Of(err).String() }
+
 // withToken are the next steps, by cause, if a token was sent.
 var withToken = map[error]hint.Hint{ErrGated: hint.GatedToken, ErrUnauthorized: hint.TokenRefused,
 	ErrNotFound: hint.NoRepoToken, ErrForbidden: hint.ForbiddenToken}
@@ -24,18 +27,18 @@ var withToken = map[error]hint.Hint{ErrGated: hint.GatedToken, ErrUnauthorized: 
 var atVariable = map[hint.Hint]hint.Hint{hint.Network: hint.NetworkTo, hint.NotHub: hint.NotHubAt,
 	hint.WebPage: hint.WebPageAt, hint.AnyScheme: hint.Scheme}
 
-// Culprit says what a failed request is about, if it says nothing about the repo that was asked
-// for: "the network", "the Hub", or "the token". Otherwise it returns "".
+// Culprit says what a failure is about, if it says nothing about the repo that was asked for: "the
+// network", "the Hub", or "the token". Otherwise it returns "".
 func Culprit(err error) string {
-	e := ErrorOf(err)
+	e := errorOf(err)
 	outage := e.GaveUp() && e.Status >= http.StatusInternalServerError
 	switch {
 	case errors.Is(err, ErrUnauthorized) && e.sent != "", errors.Is(err, ErrTrustedPublisher),
-		errors.Is(err, ErrReadToken):
+		errors.Is(err, errReadToken):
 		return "the token"
 	case errors.Is(err, errPage), errors.Is(err, errEmpty), errors.Is(err, errNoConnection),
 		errors.Is(err, errProxy), errors.Is(err, errLinks),
-		e.GaveUp() && e.Status == 0 && Temporary(e.Err):
+		e.GaveUp() && e.Status == 0 && temporary(e.Err):
 		return "the network"
 	case errors.Is(err, ErrRateLimited),
 		// hfd and KohakuHub refuse one repo with 500 and a reason
@@ -45,15 +48,15 @@ func Culprit(err error) string {
 	return ""
 }
 
-// Away returns how long what Culprit names had been failing when err was returned, as far as the
-// requests that led to it know: callers that wait for its end needn't wait for that time again.
-func Away(err error) time.Duration { return ErrorOf(err).away }
+// Away returns how long what Culprit names had been failing when err was returned: waiting for its
+// end needn't last that much longer.
+func Away(err error) time.Duration { return errorOf(err).away }
 
 // Hint returns the next step for the user.
-func (c *cause) Hint() hint.Hint { return (&Error{Err: c}).Hint() }
+func (c *cause) Hint() hint.Hint { return (&Error{Err: c}).hint() }
 
-// Hint returns the next step for the user, or none.
-func (e *Error) Hint() hint.Hint {
+// hint returns the next step for the user, or none.
+func (e *Error) hint() hint.Hint {
 	h := e.step()
 	if e.variable != "" {
 		h = cmp.Or(atVariable[h], h)
@@ -74,13 +77,13 @@ func (e *Error) Hint() hint.Hint {
 	if e.Repo == "" { // of an error that no request has returned
 		h = h.With("endpoint}/{repo", "the repo's page")
 	}
-	return h.With("endpoint", cmp.Or(e.Endpoint, PublicEndpoint), "repo", cmp.Or(e.Repo, "the repo"),
+	return h.With("endpoint", cmp.Or(e.Endpoint, publicEndpoint), "repo", cmp.Or(e.Repo, "the repo"),
 		"token", e.TokenSource, "op", cmp.Or(e.Op, "do that"),
 		"login", cmp.Or(e.login, hint.Login.String()),
 		"variable", cmp.Or(e.variable, "HF_ENDPOINT"))
 }
 
-// step returns the next step, with the facts that [Error.Hint] fills in.
+// step returns the next step, with the facts that [Error.hint] fills in.
 func (e *Error) step() hint.Hint {
 	if e.advice != none {
 		return e.advice
@@ -101,9 +104,9 @@ func (e *Error) step() hint.Hint {
 	if runtime.GOOS != "js" && e.Err != nil {
 		wrong, _ := errors.AsType[x509.CertificateInvalidError](e.Err)
 		switch {
-		case IsA[x509.UnknownAuthorityError](e.Err):
+		case isA[x509.UnknownAuthorityError](e.Err):
 			return hint.Certificate
-		case IsA[x509.HostnameError](e.Err):
+		case isA[x509.HostnameError](e.Err):
 			return hint.NotHub
 		case wrong.Cert != nil && wrong.Reason == x509.Expired:
 			return hint.CertificateTime

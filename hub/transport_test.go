@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"cmp"
@@ -175,9 +175,9 @@ func TestTokenStaysHome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(says(302, "", "Location: "+tt.location), says(200, "{}"))
 			c, _ := testTransport(t, w, func(o *Options) { o.UserAgent = "df11-convert/1.0" })
-			r := Get("x", "", "https://hub.test/api/x")
-			r.Follow = FollowAll
-			if _, err := c.Call(t.Context(), r, nil); err != nil {
+			r := getRequest("x", "", "https://hub.test/api/x")
+			r.follow = followAll
+			if _, err := c.call(t.Context(), r, nil); err != nil {
 				t.Fatal(err)
 			}
 			if w.Count() != 2 || w.Seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
@@ -198,9 +198,9 @@ func TestABodyNeverLeavesItsOrigin(t *testing.T) {
 	} {
 		w := script(says(307, "", "Location: "+location), says(200, ""))
 		c, _ := testTransport(t, w)
-		r := &Request{Op: "x", Method: http.MethodPut, URL: "https://store.test/x", Follow: FollowSame, Bulk: true,
-			Header: http.Header{"Authorization": {"Basic secret"}}}
-		_, err := c.Call(t.Context(), r, nil)
+		r := &request{op: "x", method: http.MethodPut, url: "https://store.test/x", follow: followSame, bulk: true,
+			header: http.Header{"Authorization": {"Basic secret"}}}
+		_, err := c.call(t.Context(), r, nil)
 		if (err == nil) != stays || !stays && !errors.Is(err, ErrNotHub) || (w.Count() == 2) != stays {
 			t.Errorf("%s: %d requests, %v", location, w.Count(), err)
 		}
@@ -228,7 +228,7 @@ func TestBodyIsReopened(t *testing.T) {
 		return reply(r, 200, "{}"), nil
 	}}
 	c, _ := testTransport(t, w)
-	if _, err := c.Call(t.Context(), Send("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
+	if _, err := c.call(t.Context(), sendRequest("x", "", "POST", "https://hub.test/api/x", "body"), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range bodies {
@@ -244,9 +244,9 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 		return nil, err
 	}}
 	c, _ := testTransport(t, w)
-	r := Send("upload x", "", "PUT", "https://hub.test/x", 1)
-	r.Body, r.Size = func() io.Reader { return strings.NewReader("short") }, 10
-	if _, err := c.Call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.Count() != 1 {
+	r := sendRequest("upload x", "", "PUT", "https://hub.test/x", 1)
+	r.body, r.size = func() io.Reader { return strings.NewReader("short") }, 10
+	if _, err := c.call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.Count() != 1 {
 		t.Errorf("%d requests, %v", w.Count(), err)
 	}
 }
@@ -254,16 +254,16 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 // TestRefusals checks the words, the sentinel, and the hint of each refusal.
 func TestRefusals(t *testing.T) {
 	const repo, api = "a/b", "https://hub.test/api/models/a/b"
-	info := Get("read model info of a/b", repo, api+"/revision/main?x=1")
-	info.Finds = true
-	tree := Get("list files of a/b", repo, api+"/tree/main?x=1")
-	commit := &Request{Op: "commit to a/b", Repo: repo, Method: "POST", URL: api + "/commit/main?x=1", Token: true, Follow: FollowSame}
-	create := Send("create repo a/b", repo, "POST", "https://hub.test/api/repos/create?x=1", 1)
+	info := getRequest("read model info of a/b", repo, api+"/revision/main?x=1")
+	info.finds = true
+	tree := getRequest("list files of a/b", repo, api+"/tree/main?x=1")
+	commit := &request{op: "commit to a/b", repo: repo, method: "POST", url: api + "/commit/main?x=1", token: true, follow: followSame}
+	create := sendRequest("create repo a/b", repo, "POST", "https://hub.test/api/repos/create?x=1", 1)
 	code := func(code string) []string { return []string{"X-Error-Code: " + code} }
 	said := func(words string) []string { return []string{"X-Error-Message: " + words} }
 	const noRepo, lacks = "a/b: no such repo, or it is private", ": this Hub may lack the route: "
 	for _, tt := range []struct {
-		call    *Request
+		call    *request
 		token   bool
 		status  int
 		headers []string
@@ -278,14 +278,14 @@ func TestRefusals(t *testing.T) {
 		{info, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
 		{tree, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
 		{tree, false, 401, nil, "", ErrUnauthorized, "no token is set", "set HF_TOKEN to an access token, from https://hub.test/settings/tokens"},
-		{tree, true, 404, nil, "<html>", ErrNoRoute, "list files of a/b" + lacks + "404 Not Found (GET " + api + "/tree/main)", "check HF_ENDPOINT"},
-		{commit, true, 404, nil, "", ErrNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
-		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it's a read-only mirror, set DF11_PUSH_ENDPOINT"},
-		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "can't do this"},
+		{tree, true, 404, nil, "<html>", errNoRoute, "list files of a/b" + lacks + "404 Not Found (GET " + api + "/tree/main)", "check HF_ENDPOINT"},
+		{commit, true, 404, nil, "", errNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
+		{create, true, 405, nil, "", errNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it's a read-only mirror, set DF11_PUSH_ENDPOINT"},
+		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, errNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "can't do this"},
 		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "was just created"},
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
-		{Get("read the token's owner", "", api+"/whoami"), true, 401, nil, "", ErrUnauthorized, "the Hub refuses the token from HF_TOKEN", "HF_TOKEN is wrong or expired"},
+		{getRequest("read the token's owner", "", api+"/whoami"), true, 401, nil, "", ErrUnauthorized, "the Hub refuses the token from HF_TOKEN", "HF_TOKEN is wrong or expired"},
 		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
 		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then log in with hf auth login, or set HF_TOKEN"},
 		{info, true, 403, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "request access at https://hub.test/a/b"},
@@ -302,18 +302,18 @@ func TestRefusals(t *testing.T) {
 		{commit, true, 400, nil, `{"error":"Your push was rejected because it contains too many files per directory. Each directory in your git repo can only contain up to 10000 files."}`, ErrTooMany, "commit to a/b: the Hub refuses so many or so large files: 400", "choose another layout"},
 		{commit, true, 400, nil, `{"error":"Invalid metadata in README.md.\n- \"license\" must be one of [mit]"}`, ErrCard, "commit to a/b: the Hub refuses the model card: 400 Bad Request: Invalid metadata in README.md. - \"license\" must be", "correct the value that it names"},
 		{create, true, 403, said(`You don't have the rights to create a model under the namespace "a"`), "", ErrNamespace, "the token from HF_TOKEN can't create repo a/b: You don't have", "choose your own namespace with --repo-id"},
-		{commit, true, 403, said("You must use a write token to upload to a repository."), "", ErrReadToken, "the token from HF_TOKEN can't commit to a/b: You must use", "make a token for writing"},
+		{commit, true, 403, said("You must use a write token to upload to a repository."), "", errReadToken, "the token from HF_TOKEN can't commit to a/b: You must use", "make a token for writing"},
 		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "a/b: the Hub has disabled this repo", "https://hub.test/a/b may say why"},
 		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, nil, "read model info of a/b: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", hint.Again.String()},
 	} {
-		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.call.op, tt.status, tt.headers, tt.body), func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
 			c, clock := testTransport(t, w, func(o *Options) {
 				if !tt.token {
 					o.Token, o.TokenSource = "", ""
 				}
 			})
-			_, err := c.Call(t.Context(), tt.call, nil)
+			_, err := c.call(t.Context(), tt.call, nil)
 			e, ok := errors.AsType[*Error](err)
 			if !ok || !errors.Is(e.Err, tt.want) || (w.Count() == 1) != (clock.Waited() == 0) || clock.Waited() > time.Minute {
 				t.Fatalf("%d requests, waited %v, got %v, want %v", w.Count(), clock.Waited(), err, tt.want)
@@ -333,7 +333,7 @@ func TestRefusals(t *testing.T) {
 func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
 	w := script(says(200, "bytes"), says(500, `{"error":"Internal Error"}`))
 	c, clock := testTransport(t, w)
-	resp, err := c.Exchange(t.Context(), &Request{Method: "GET", URL: "https://hub.test/x", Bulk: true})
+	resp, err := c.exchange(t.Context(), &request{method: "GET", url: "https://hub.test/x", bulk: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
 func TestStorageErrorsAreRead(t *testing.T) {
 	w := script(says(403, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"))
 	c, _ := testTransport(t, w)
-	_, err := c.Call(t.Context(), Get("x", "", "https://cdn.test/x?sig=hidden"), nil)
+	_, err := c.call(t.Context(), getRequest("x", "", "https://cdn.test/x?sig=hidden"), nil)
 	var e *Error
 	if !errors.As(err, &e) || e.Code != "AccessDenied" || e.Message != "Request has expired" || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
@@ -361,8 +361,8 @@ func TestStorageErrorsAreRead(t *testing.T) {
 func TestRevisionHint(t *testing.T) {
 	for rev, want := range map[string]string{"main": "was just created", "v2": "check the revision after @"} {
 		c, _ := testTransport(t, script(says(404, "", "X-Error-Code: RevisionNotFound")))
-		r := c.RepoGet("read model info of a/b", "a/b", RevPath("revision", rev)+"?blobs=true")
-		if _, err := c.Call(t.Context(), r, nil); !strings.Contains(hintOf(err), want) {
+		r := c.repoGet("read model info of a/b", "a/b", revPath("revision", rev)+"?blobs=true")
+		if _, err := c.call(t.Context(), r, nil); !strings.Contains(hintOf(err), want) {
 			t.Errorf("%s: %q (%v)", rev, hintOf(err), err)
 		}
 	}

@@ -1,4 +1,4 @@
-package wire
+package hub
 
 import (
 	"context"
@@ -48,11 +48,11 @@ func TestNetworkInWords(t *testing.T) {
 		if got := first.Brief(); got != "no connection to hub.test: "+c.want {
 			t.Errorf("%v: at first %q", c.err, got)
 		}
-		if got := e.Brief(); !IsA[*cause](c.err) && got != "read a list: hub.test: "+c.want {
+		if got := e.Brief(); !isA[*cause](c.err) && got != "read a list: hub.test: "+c.want {
 			t.Errorf("%v: later %q", c.err, got)
 		}
 		for _, whole := range []*Error{e, first} {
-			if !strings.Contains(whole.Error(), OneLine(c.err.Error())) || !errors.Is(whole, c.err) {
+			if !strings.Contains(whole.Error(), oneLine(c.err.Error())) || !errors.Is(whole, c.err) {
 				t.Errorf("%v: as a whole %v", c.err, whole)
 			}
 		}
@@ -66,7 +66,7 @@ func TestTheAnswerInWords(t *testing.T) {
 		`{"name": "m`: "the answer is cut off",
 	} {
 		c, _ := testTransport(t, script(says(200, body)))
-		c.Opt.Patience = 0
+		c.opt.Patience = 0
 		if _, err := whoAmI(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "json:") {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
