@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/publish"
@@ -17,8 +16,8 @@ import (
 // manifest lists the output with the digest that it has in this plan. The digest covers the SHA-256
 // of a Hub's source files. A local source has only a sample there, but this run has compared its
 // SHA-256 with the manifest's. If any source file has none, or is made of others, takeOver does
-// nothing. An older program wrote no digests: if its source files are the same, the stored header
-// must be the one that this plan writes.
+// nothing. Without a digest, the stored header must be the one that this plan writes
+// (prerelease.go).
 //
 // Anyone who can write to a target can forge all of this. So the run doesn't claim to have verified
 // these outputs. With Force, or for a target that it publishes to for the first time, it takes
@@ -36,9 +35,8 @@ func takeOver(ctx context.Context, j *job, t *targets) error {
 		var listed []metadata.OutputFile
 		for _, in := range found {
 			for _, f := range in.Manifest.Outputs {
-				is := f.File() == o.File() && f.Digest == o.Digest ||
-					f.File() == o.Stored() && (o.From != "" || !in.Manifest.HasDigests())
-				if is {
+				is := f.File() == o.File() && f.Digest == o.Digest
+				if is || isPrerelease(in.Manifest, f, o) {
 					listed = append(listed, f)
 					runs[o.Path] = cmp.Or(f.Earlier, &metadata.Run{Version: in.Manifest.Tool.Version,
 						Commit: in.Manifest.Source.Commit})
@@ -55,28 +53,6 @@ func takeOver(ctx context.Context, j *job, t *targets) error {
 		return err
 	}
 	t.ledger.TakeOver(func(o ledger.Output) *metadata.Run { return runs[o.Path] })
-	return nil
-}
-
-// checkUndigested compares the stored headers of outputs with the plan, and forgets the runs that
-// verified those that differ.
-func (t *targets) checkUndigested(ctx context.Context, outputs []*spans.Output, pieces int64,
-	runs map[string]*metadata.Run) error {
-	if len(outputs) == 0 {
-		return nil
-	}
-	d, err := t.stored(ctx, outputs, pieces)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	stored := headers(d)
-	for _, o := range outputs {
-		done, _ := t.ledger.Output(o.Path)
-		if forward.CheckStored(o, stored[done.Stored().Path]) != nil {
-			delete(runs, o.Path)
-		}
-	}
 	return nil
 }
 

@@ -2,15 +2,9 @@ package convert
 
 import (
 	"context"
-	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/forward"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/publish"
-	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // A localSource answers by reading the files of a job's local source.
@@ -56,30 +50,4 @@ func (*localSource) HashAt(context.Context, string, string) (string, error) { re
 // Sum hashes a file that the result copies.
 func (s *localSource) Sum(ctx context.Context, name string) (string, error) {
 	return s.job.sourceSum(ctx, name)
-}
-
-// Made compares all bits of outputs that an earlier version of this program made.
-func (s *localSource) Made(ctx context.Context, made []ledger.Output,
-	open publish.Opener) (bool, error) {
-	var outputs []*spans.Output
-	for _, o := range s.job.outputs {
-		if slices.ContainsFunc(made, func(m ledger.Output) bool { return m.Path == o.Path }) {
-			outputs = append(outputs, o)
-		}
-	}
-	if len(outputs) < len(made) {
-		return false, nil
-	}
-	s.job.Log.Info("comparing what an earlier version of this program has made", "files", len(made))
-	stored, err := open(ctx, made, s.job.Memory.Pieces)
-	if err == nil {
-		defer stored.Close()
-		_, _, err = forward.Compare(ctx, forward.Comparison{Source: s.job.Source, Model: s.model,
-			Outputs: outputs, Stored: stored, WorkDir: s.dir,
-			Means: forward.Means{Workers: s.job.Workers, Progress: new(progress.Counters)}})
-	}
-	if model.SubjectOf(err) != "" {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -19,8 +19,8 @@ import (
 // version is the version of the journals that this program writes and reads.
 const version = 1
 
-// lastFormer is the last version of the journals of early programs, which began at 2.
-const lastFormer = 3
+// lastPrerelease is the last version of the journals from before the first release, which began at 2.
+const lastPrerelease = 3
 
 // record is one line of a journal: the head, or one thing that is done.
 type record struct {
@@ -63,12 +63,14 @@ const (
 // Plan "".
 type Claim struct {
 	head
-	Newer   bool              // a journal of a newer version, of which nothing else is known
-	Early   bool              // a journal of a program that knew no commits, layouts, and digests
-	Weights []names.File      // of the source, as a manifest lists them; nil in a journal
-	Outputs map[string]Output // finished outputs, by path
-	Others  []names.File      // all other files that are ours; a path may occur several times
-	tensors map[string][]Tensor
+	Newer bool // a journal of a newer version, of which nothing else is known
+	// a journal of a program from before the first release, which knew no commits, layouts, and
+	// digests
+	Prerelease bool
+	Weights    []names.File      // of the source, as a manifest lists them; nil in a journal
+	Outputs    map[string]Output // finished outputs, by path
+	Others     []names.File      // all other files that are ours; a path may occur several times
+	tensors    map[string][]Tensor
 }
 
 func newClaim(h head) Claim {
@@ -88,10 +90,10 @@ func ReadJournal(b []byte) Claim {
 	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &numbered) != nil {
 		return Claim{}
 	}
-	if numbered.Version > version && numbered.Version <= lastFormer {
-		return readFormer(first, lines)
+	if numbered.Version > version && numbered.Version <= lastPrerelease {
+		return readPrerelease(first, lines)
 	}
-	if numbered.Version > lastFormer {
+	if numbered.Version > lastPrerelease {
 		return Claim{Newer: true}
 	}
 	var h head

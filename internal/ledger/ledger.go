@@ -162,16 +162,6 @@ func (l *Ledger) Committed(outputs []Output) {
 	}
 }
 
-// Renamed records that an output in the folder has its name.
-func (l *Ledger) Renamed(path string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.outputs[path]
-	o.From = ""
-	l.outputs[path] = o
-	return l.append(record{Output: &o}.line(), true)
-}
-
 // Output returns a finished output, wherever it is.
 func (l *Ledger) Output(path string) (Output, bool) {
 	l.mu.Lock()

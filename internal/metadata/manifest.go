@@ -290,11 +290,6 @@ func (m *Manifest) Listed() map[string]OutputFile {
 	return listed
 }
 
-// HasDigests reports whether any weight file has a digest. Early programs wrote none.
-func (m *Manifest) HasDigests() bool {
-	return slices.ContainsFunc(m.Outputs, func(f OutputFile) bool { return f.Digest != "" })
-}
-
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of
 // docs/manifest.md, final newline.
 func (m *Manifest) Marshal() ([]byte, error) {

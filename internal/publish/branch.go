@@ -7,14 +7,11 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
 	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -125,16 +122,6 @@ func (c commit) file(ctx context.Context, name string) (names.File, error) {
 // maxSmallBytes bounds what is read whole to hash it. Hubs keep larger files as those of LFS, which
 // they list with their SHA-256.
 const maxSmallBytes = 1 << 20
-
-func (c commit) open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11,
-	error) {
-	var refs []hub.FileRef
-	for _, o := range outputs {
-		refs = append(refs, c.files[o.Stored().Path].Ref(c.push.Repo, c.id))
-	}
-	none := func(string) (*os.File, error) { return nil, os.ErrNotExist }
-	return model.OpenOutputs(ctx, refs, none, c.push.Hub, pieces)
-}
 
 // isResult returns true. No one calls it, because a repo's history keeps what a commit removes.
 func (c commit) isResult(string) bool { return true }

@@ -22,13 +22,14 @@ type Conversion struct {
 	Ref     string            // of the target, as it was asked for; "" for a folder alone
 
 	identity plan.Identity
-	config   string                   // path of config.json
-	files    map[string]string        // the result's files: what pins the content at the source, or ""
-	folded   map[string]string        // the result's files by [plan.Folded]
-	folders  map[string]string        // a file in each folder of the result, by the same
-	loaded   map[string]bool          // folders in which a loader reads every .safetensors file
-	sources  map[string][]int         // the weight files that each output is made from
-	former   map[string]plan.OutputID // what earlier programs called outputs, by their present path
+	config   string            // path of config.json
+	files    map[string]string // the result's files: what pins the content at the source, or ""
+	folded   map[string]string // the result's files by [plan.Folded]
+	folders  map[string]string // a file in each folder of the result, by the same
+	loaded   map[string]bool   // folders in which a loader reads every .safetensors file
+	sources  map[string][]int  // the weight files that each output is made from
+	// what programs from before the first release called outputs, by their present path
+	prerelease map[string]plan.OutputID
 }
 
 // NewConversion returns what a part of a plan makes of its source.
@@ -37,7 +38,7 @@ func NewConversion(p *plan.Plan, from Origin, part string, force bool) *Conversi
 		Force: force, identity: plan.IdentityOf(p, from.Repo), config: p.ConfigPath(),
 		files: map[string]string{}, folded: map[string]string{}, folders: map[string]string{},
 		loaded: map[string]bool{}, sources: p.OutputSources(),
-		former: p.FormerOutputs()}
+		prerelease: p.PrereleaseOutputs()}
 	for _, f := range p.OutputFiles {
 		c.files[f.Path] = ""
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -208,16 +207,6 @@ func (f *Folder) hash(ctx context.Context, name, like string) (size int64, hash 
 	return st.Size(), hash, context.Cause(ctx)
 }
 
-// open opens outputs by path, before the run knows their versions.
-func (f *Folder) open(ctx context.Context, outputs []ledger.Output, _ int64) (*model.DF11, error) {
-	var refs []hub.FileRef
-	for _, o := range outputs {
-		refs = append(refs, hub.FileRef{Path: o.Stored().Path, Size: o.Size})
-	}
-	here := func(name string) (*os.File, error) { return f.disk.Root.Open(f.place(name)) }
-	return model.OpenOutputs(ctx, refs, here, nil, 0)
-}
-
 func (f *Folder) isResult(name string) bool {
 	file, err := f.disk.Root.Open(f.place(name))
 	if err != nil {
@@ -290,27 +279,14 @@ func (f *Folder) Save() error {
 
 // Begin is called after the first journal is saved. Unless the folder holds the finished result of
 // these weights, Begin removes config and manifest: weights are overwritten one by one, and the
-// folder must not look finished meanwhile. Then it gives outputs of former names their present ones.
+// folder must not look finished meanwhile.
 func (f *Folder) Begin() error {
 	if f.in.Manifest != nil && !f.in.ByPlan {
 		if err := errors.Join(f.Remove(f.run.config), f.Remove(names.Manifest)); err != nil {
 			return err
 		}
 	}
-	for _, o := range f.ledger.Outputs() {
-		if !o.Here || o.From == "" {
-			continue
-		}
-		if !f.in.Holds(o.File()) { // else the last run was stopped here
-			if err := f.disk.Rename(f.place(o.From), f.place(o.Path)); err != nil {
-				return err
-			}
-		}
-		if err := f.ledger.Renamed(o.Path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.rename()
 }
 
 // Create starts a file of the result, of a known size.

@@ -31,13 +31,10 @@ type Source interface {
 	// Sum returns the SHA-256 of a file that the result copies from a local source, and "" for any
 	// other file, because a commit pins the files of a repo. It reads the file.
 	Sum(ctx context.Context, name string) (string, error)
-	// Made reports whether outputs are made of the weights of a local source, bit for bit. It reads
-	// the outputs and their weights. A repo's commit pins the weights, so its answer is false.
+	// Made reports whether outputs of a program from before the first release are made of the
+	// weights of a local source, bit for bit. It reads the outputs and their weights.
 	Made(ctx context.Context, outputs []ledger.Output, open Opener) (bool, error)
 }
-
-// An Opener opens outputs for reading, and keeps at most pieces bytes of a repo's in memory.
-type Opener = func(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 
 // OriginOf returns the origin of a model's weights. Its source answers from what a Hub says, and
 // reads no files.
@@ -68,5 +65,3 @@ func (s listedSource) HashAt(ctx context.Context, commit, name string) (string, 
 }
 
 func (listedSource) Sum(context.Context, string) (string, error) { return "", nil }
-
-func (listedSource) Made(context.Context, []ledger.Output, Opener) (bool, error) { return false, nil }

@@ -542,7 +542,7 @@ func TestAuthorOfALocalSourcesClaim(t *testing.T) {
 		c, _, s := local.of(map[string]string{head: "head", "model.safetensors": "rest"})
 		c.Digests = map[string]string{head: digest, "model.safetensors": digest}
 		claim := ledger.ReadJournal([]byte(journal(older, "org/a@")))
-		claim.Others, claim.Weights, claim.Early = tt.others, tt.weights, tt.early
+		claim.Others, claim.Weights, claim.Prerelease = tt.others, tt.weights, tt.early
 		for path, d := range tt.outputs {
 			claim.Outputs[path] = ledger.Output{Path: path, SHA256: sumOf([]byte(path)), Digest: d}
 		}
@@ -599,7 +599,7 @@ func TestFormerNames(t *testing.T) {
 	} {
 		c, _, _ := inRepo.of(nil)
 		c.Digests = map[string]string{now: present}
-		c.former = map[string]plan.OutputID{now: {Path: was, Digest: former}}
+		c.prerelease = map[string]plan.OutputID{now: {Path: was, Digest: former}}
 		claim := ledger.ReadJournal([]byte(journal(older, "org/a")))
 		for path, d := range tt.outputs {
 			claim.Outputs[path] = ledger.Output{Path: path, Digest: d}

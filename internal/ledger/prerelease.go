@@ -13,21 +13,21 @@ import (
 // before the first release. They name no result, no commit, and no digest of an output, and count a
 // unit's weights under other names. Kept spools and hashes begun by these programs aren't used.
 
-// formerHead is the first line of a journal of version 2 or 3.
-type formerHead struct {
+// prereleaseHead is the first line of a journal of version 2 or 3.
+type prereleaseHead struct {
 	Plan   string            `json:"plan"`
 	Source string            `json:"source"`
 	Keeps  bool              `json:"keeps"`
 	Former map[string]string `json:"former"` // SHA-256 by path
 }
 
-// formerRecord is any other line.
-type formerRecord struct {
+// prereleaseRecord is any other line.
+type prereleaseRecord struct {
 	Output *struct {
-		Path   string       `json:"path"`
-		Size   int64        `json:"size"`
-		SHA256 string       `json:"sha256"`
-		Units  []formerUnit `json:"units"`
+		Path   string           `json:"path"`
+		Size   int64            `json:"size"`
+		SHA256 string           `json:"sha256"`
+		Units  []prereleaseUnit `json:"units"`
 	} `json:"output"`
 	Uploaded string `json:"uploaded"`
 	Named    *struct {
@@ -36,7 +36,7 @@ type formerRecord struct {
 	} `json:"named"`
 }
 
-type formerUnit struct {
+type prereleaseUnit struct {
 	Path      string              `json:"path"`
 	Status    metadata.Status     `json:"status"`
 	Reason    string              `json:"reason"`
@@ -46,19 +46,19 @@ type formerUnit struct {
 	TieBroken bool                `json:"tie_broken"`
 }
 
-// readFormer returns what a journal of version 2 or 3 claims. first is its first line.
-func readFormer(first, lines []byte) Claim {
-	var h formerHead
+// readPrerelease returns what a journal of version 2 or 3 claims. first is its first line.
+func readPrerelease(first, lines []byte) Claim {
+	var h prereleaseHead
 	if python.Unmarshal(first, &h) != nil {
 		return Claim{}
 	}
 	c := newClaim(head{Plan: h.Plan, Result: plan.Identity{Source: h.Source}, Keeps: h.Keeps})
-	c.Early = true
+	c.Prerelease = true
 	for path, sum := range h.Former {
 		c.Others = append(c.Others, names.File{Path: path, Size: UnknownSize, SHA256: sum})
 	}
 	for line := range bytes.Lines(lines) {
-		var r formerRecord
+		var r prereleaseRecord
 		if python.Unmarshal(line, &r) != nil {
 			break
 		}
@@ -81,3 +81,13 @@ func readFormer(first, lines []byte) Claim {
 
 // UnknownSize is the size of a file of which a journal says only the SHA-256.
 const UnknownSize = -1
+
+// Renamed records that an output in the folder has its name.
+func (l *Ledger) Renamed(path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.outputs[path]
+	o.From = ""
+	l.outputs[path] = o
+	return l.append(record{Output: &o}.line(), true)
+}
