@@ -235,7 +235,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: o.Folder, Force: o.Force, License: o.License, Disk: o.Disk,
 		Part: o.part(), Finish: o.Finish,
-		Version: s.Version, Asked: asked(src.opt, o.License), Log: s.Log, Means: s.means(),
+		Version: s.Version, Asked: src.opt.Asked(o.License), Log: s.Log, Means: s.means(),
 	}
 	repo := ""
 	if o.Push {
@@ -277,7 +277,7 @@ func notLink(folder string) error {
 // follows finds out more. The error is that of a source of which the Hub says nothing.
 func (s *session) upToDate(ctx context.Context, o *Options,
 	source string) (at *publish.UpToDate, work string, err error) {
-	recipe, err := o.Recipe.planOptions(s.shares.Tables)
+	recipe, err := o.Recipe.planOptions()
 	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
 		!o.OnHub && model.Exists(source) {
 		return nil, "", nil //nolint:nilerr // the run that follows meets it again
@@ -295,17 +295,11 @@ func (s *session) upToDate(ctx context.Context, o *Options,
 	if err != nil {
 		return nil, "", nil //nolint:nilerr // the run that follows meets it again
 	}
-	at = push.UpToDate(ctx, from, c, asked(recipe, o.License), s.shares.Budget)
+	at = push.UpToDate(ctx, from, c, recipe.Asked(o.License), s.shares.Budget)
 	if at == nil {
 		return nil, "", nil
 	}
 	return at, o.workDir(push.Repo, at.Manifest.Plan.Digest), nil
-}
-
-// asked returns what a manifest says of the options of a run.
-func asked(opt plan.Options, license string) string {
-	opt.License = license
-	return opt.Asked()
 }
 
 // Unproved says what readers can't do with the result of a local source.
@@ -354,7 +348,7 @@ func (s *session) proveOriginal(ctx context.Context, o *Options, src *opened, or
 		s.Log.Warn("not compared with " + repo + ", because HF_HUB_OFFLINE is set, so the card doesn't name it")
 		return nil
 	}
-	recipe, err := o.Recipe.planOptions(s.shares.Tables)
+	recipe, err := o.Recipe.planOptions()
 	if err != nil {
 		return err
 	}

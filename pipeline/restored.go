@@ -173,7 +173,7 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 		}
 		pair = o.pair(d)
 	}
-	source, m, prove, err := pair.Original(ctx, opt, s.shares.Workers)
+	source, m, prove, err := pair.Original(ctx, opt, s.shares.Tables, s.shares.Workers)
 	if err != nil {
 		if o.source != nil {
 			err = errors.Join(err, o.Close())

@@ -21,11 +21,10 @@ import (
 // ForReaders lists the readers that Recipe.For can name.
 func ForReaders() []string { return []string{plan.OfficialReader} }
 
-// planOptions returns the options of a plan with this recipe. The tables of headers get so much
-// memory.
-func (r Recipe) planOptions(tables int64) (plan.Options, error) {
+// planOptions returns the options of a plan with this recipe.
+func (r Recipe) planOptions() (plan.Options, error) {
 	opt := plan.Options{Like: r.Like, Component: r.Component, WeightFile: r.File, ExactF32: r.ExactF32,
-		Unfilled: r.Unfilled, Include: r.Include, For: r.For, Memory: tables}
+		Unfilled: r.Unfilled, Include: r.Include, For: r.For}
 	layout, err := catalog.ParseLayout(r.Layout)
 	if err != nil {
 		return opt, usage.Of(err)
@@ -85,7 +84,7 @@ func (o *opened) proven() string {
 
 // open reads a source's headers and small files, and makes the plan.
 func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bool) (*opened, error) {
-	opt, err := recipe.at(spec, onHub, s.shares.Tables)
+	opt, err := recipe.at(spec, onHub)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +139,7 @@ func (s *session) plan(ctx context.Context, o *opened, spec string, opt plan.Opt
 }
 
 // at returns the options of a plan for a source. An address may name the file to convert.
-func (r Recipe) at(spec string, onHub bool, tables int64) (plan.Options, error) {
+func (r Recipe) at(spec string, onHub bool) (plan.Options, error) {
 	if onHub || !model.Exists(spec) {
 		a, err := address.Parse(spec)
 		if err != nil {
@@ -148,7 +147,7 @@ func (r Recipe) at(spec string, onHub bool, tables int64) (plan.Options, error) 
 		}
 		r.File = cmp.Or(r.File, a.File)
 	}
-	return r.planOptions(tables)
+	return r.planOptions()
 }
 
 // inexact adds a hint of its own to an error about F32 weights that BF16 can't hold, if the model
@@ -200,7 +199,7 @@ func (s *session) openSource(ctx context.Context, spec string, opt plan.Options,
 	}
 	o := &opened{}
 	var err error
-	if o.source, o.model, err = model.OpenLocal(ctx, spec, opt); err != nil {
+	if o.source, o.model, err = model.OpenLocal(ctx, spec, opt, s.shares.Tables); err != nil {
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
@@ -215,7 +214,8 @@ func (s *session) openRepo(ctx context.Context, spec string, opt plan.Options) (
 	}
 	info, err := s.list(ctx, c, repo, revision)
 	if err == nil {
-		o.source, o.model, err = model.OpenListed(ctx, c, info, repo, revision, opt)
+		o.source, o.model, err = model.OpenListed(ctx, c, info, repo, revision, opt,
+			s.shares.Tables)
 	}
 	if err != nil {
 		return nil, sourceError(spec, err)

@@ -55,7 +55,7 @@ func (f folders) open() Pair {
 	world.Must(f.t, err)
 	f.t.Cleanup(func() { d.Close() })
 	opt := OriginalOptions(d, plan.Options{})[0]
-	src, m, err := model.OpenLocal(f.t.Context(), f.source, opt)
+	src, m, err := model.OpenLocal(f.t.Context(), f.source, opt, 0)
 	world.Must(f.t, err)
 	f.t.Cleanup(func() { src.Close() })
 	for i, w := range m.Listing.Weights {

@@ -25,9 +25,9 @@ var ErrRemoteDF11 = errors.New("without its original, only a DF11 model on this 
 // files from the DF11 model, which must be on this machine. A weight file is checked against its
 // hash when it's read to its end. prove does that for all files, and compares the files that a plan
 // copies with the manifest. Which weights of a source these are is up to the model, not to opt.
-// Closing the source closes the DF11 model.
-func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src model.Source,
-	m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {
+// memory is that of [model.OpenLocal]. Closing the source closes the DF11 model.
+func (p Pair) Original(ctx context.Context, opt plan.Options, memory int64,
+	workers int) (src model.Source, m *model.Model, prove func(context.Context, *plan.Plan) error, err error) {
 	if p.Model == nil && p.DF11.Local() == "" {
 		return nil, nil, nil, ErrRemoteDF11
 	}
@@ -57,7 +57,8 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 		opt.WeightFile, opt.Component = sourcePlace(p.DF11)
 	}
 	x := indexOf(files)
-	src, m, err = model.OpenRestored(ctx, p.DF11, files, readers, x.WeightFile.File, x.data, opt)
+	src, m, err = model.OpenRestored(ctx, p.DF11, files, readers, x.WeightFile.File, x.data, opt,
+		memory)
 	return src, m, prove, err
 }
 

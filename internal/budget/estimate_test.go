@@ -22,7 +22,7 @@ import (
 // opened opens a folder and plans its conversion.
 func opened(t *testing.T, dir string, opt plan.Options) (model.Source, *model.Model, *plan.Plan) {
 	t.Helper()
-	src, known, err := model.OpenLocal(t.Context(), dir, opt)
+	src, known, err := model.OpenLocal(t.Context(), dir, opt, 0)
 	must(t, err)
 	t.Cleanup(func() { src.Close() })
 	p, err := plan.New(t.Context(), known.Listing, opt)

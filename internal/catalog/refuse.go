@@ -12,6 +12,7 @@ type RefusedError struct {
 	Hint   hint.Hint `json:"hint"` // what to do or to use instead; may be empty
 	Next   string    `json:"-"`    // the hint for programs (docs/json.md); may be empty
 	Tensor string    `json:"-"`    // the tensor that Detail begins with; may be empty
+	Folder string    `json:"-"`    // the folder that hint.Subfolder names, in the source
 }
 
 // Error returns the detail. The caller prints the hint on its own line.

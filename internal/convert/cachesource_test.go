@@ -30,7 +30,7 @@ func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path stri
 	writeCache(t, cache, w.Head(sourceRepo, "main"), files, m)
 	w.change = append(w.change, func(o *convert.Options) {
 		c := w.client(t, func(o *hub.Options) { o.CacheDir, o.Log = cache, slog.New(slog.NewTextHandler(log, nil)) })
-		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
+		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan, 0)
 		shared.Must(t, err)
 		o.Source, o.Model = src, known
 	})

@@ -26,7 +26,7 @@ var goldenModels = []string{"bias_f32", "qknorm"}
 // openLocal opens a folder and plans its conversion.
 func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model.Model, *plan.Plan) {
 	t.Helper()
-	src, known, err := model.OpenLocal(t.Context(), dir, opt)
+	src, known, err := model.OpenLocal(t.Context(), dir, opt, 0)
 	shared.Must(t, err)
 	p, err := plan.New(t.Context(), known.Listing, opt)
 	shared.Must(t, err)

@@ -171,7 +171,7 @@ func converted(ctx context.Context, opt convert.Options) (*convert.Report, error
 // conversion.
 func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options) (model.Source, *model.Model, *plan.Plan, error) {
 	repo, revision, _ := strings.Cut(repo, "@")
-	src, known, err := model.OpenHub(ctx, c, repo, revision, opt)
+	src, known, err := model.OpenHub(ctx, c, repo, revision, opt, 0)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -180,7 +180,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	} {
 		dir, log := writeModel(t, small()), newOutputLog()
 		shared.Write(t, filepath.Join(dir, tt.file), tt.content)
-		src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+		src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{}, 0)
 		if err == nil {
 			var p *plan.Plan
 			if p, err = plan.New(t.Context(), known.Listing, plan.Options{}); err == nil {

@@ -76,7 +76,7 @@ func TestPartsOfTwoFolders(t *testing.T) {
 	for fromEnd, sampled := range map[int]bool{1: true, 100: false} {
 		dir, w, want := writeModel(t, m), newWorld(t, nil), newWorld(t, nil)
 		sample := func() string {
-			_, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+			_, known, err := model.OpenLocal(t.Context(), dir, plan.Options{}, 0)
 			shared.Must(t, err)
 			return known.Listing.Weights[0].ETag
 		}

@@ -25,7 +25,7 @@ func TestDF11(t *testing.T) {
 	defer d.Close()
 	r, err := describe.DF11(t.Context(), d)
 	world.Must(t, err)
-	src, m, err := model.OpenLocal(t.Context(), filepath.Join(golden, "source"), plan.Options{})
+	src, m, err := model.OpenLocal(t.Context(), filepath.Join(golden, "source"), plan.Options{}, 0)
 	world.Must(t, err)
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{PatternDict: d.Dict})

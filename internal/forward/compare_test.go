@@ -27,7 +27,7 @@ func fetchedAll(t *testing.T, read func(model.Source, []*spans.Output) model.Sou
 	t.Helper()
 	dir := t.TempDir()
 	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
-	src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+	src, m, err := model.OpenLocal(t.Context(), dir, plan.Options{}, 0)
 	must(t, err)
 	t.Cleanup(func() { src.Close() })
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})

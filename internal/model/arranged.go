@@ -67,7 +67,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 		return nil, nil, true, err
 	}
 	f.known = map[string]*safetensors.Header{name: header}
-	f.memory, opt.WeightFile = opt.Memory, name
+	f.memory, one.memory, opt.WeightFile = m.memory, m.memory, name
 	opt.Component = ""
 	out := &source{files: f}
 	if err := out.describe(ctx, one, opt); err != nil {

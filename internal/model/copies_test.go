@@ -58,7 +58,7 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 					t.Skip("no links here:", err)
 				}
 			}
-			src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
+			src, m, err := OpenLocal(t.Context(), dir, plan.Options{}, 0)
 			must(t, err)
 			defer src.Close()
 			p, err := plan.New(t.Context(), m.Listing, plan.Options{})

@@ -30,7 +30,7 @@ func TestBrokenLinks(t *testing.T) {
 			t.Skip("no links here:", err)
 		}
 		must(t, os.Symlink("ring", filepath.Join(dir, "ring")))
-		src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
+		src, m, err := OpenLocal(t.Context(), dir, plan.Options{}, 0)
 		var p *plan.Plan
 		if err == nil {
 			defer src.Close()
@@ -70,7 +70,7 @@ func TestLinksToPrivateFiles(t *testing.T) {
 			t.Skip("no links here:", err)
 		}
 	}
-	src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
+	src, m, err := OpenLocal(t.Context(), dir, plan.Options{}, 0)
 	must(t, err)
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})

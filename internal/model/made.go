@@ -170,7 +170,7 @@ func (d *DF11) originalDir() string {
 // its manifest lists.
 // Whoever closes the source closes d. On an error, d stays open.
 func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.SectionReader, index plan.File,
-	indexData []byte, opt plan.Options) (Source, *Model, error) {
+	indexData []byte, opt plan.Options, memory int64) (Source, *Model, error) {
 	list, small, lost, err := d.Restored(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -193,9 +193,9 @@ func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.Sect
 		return nil, nil, err
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(d.Name), ".safetensors"), "-DF11")
-	f.memory, f.links = opt.Memory, d.links
+	f.memory, f.links = memory, d.links
 	src, m := &source{files: f}, &Model{ID: name, Name: name, Local: true, Folder: folder,
-		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access())}
+		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access()), memory: memory}
 	return src, m, src.describe(ctx, m, opt)
 }
 

@@ -75,6 +75,8 @@ type Model struct {
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
+	// memory is what it was opened with. What it's compared with or made into keeps to that, too.
+	memory int64
 	// compared has the hashes of the local files that [Model.Hashes] has read, by path.
 	compared map[string]Hashes
 }

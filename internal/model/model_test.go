@@ -66,10 +66,10 @@ func TestOutputsOfAFolderThatCannotBeRead(t *testing.T) {
 // repo.
 func TestFolderAndRepoAreAlike(t *testing.T) {
 	dir, c := shards(t)
-	local, here, err := OpenLocal(t.Context(), dir, plan.Options{})
+	local, here, err := OpenLocal(t.Context(), dir, plan.Options{}, 0)
 	must(t, err)
 	defer local.Close()
-	remote, there, err := OpenHub(t.Context(), c, "a/llama", "", plan.Options{})
+	remote, there, err := OpenHub(t.Context(), c, "a/llama", "", plan.Options{}, 0)
 	must(t, err)
 	defer remote.Close()
 	if !bytes.Equal(here.Listing.Index, there.Listing.Index) || !bytes.Equal(here.Listing.Config, there.Listing.Config) || len(here.Listing.Weights) < 3 {
@@ -106,7 +106,7 @@ func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
 	if err := errors.Join(os.Remove(index), os.Symlink("/dev/zero", index)); err != nil {
 		t.Skip("no links or no /dev/zero here:", err)
 	}
-	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}); err == nil || !strings.Contains(err.Error(), "isn't a regular file") {
+	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}, 0); err == nil || !strings.Contains(err.Error(), "isn't a regular file") {
 		t.Errorf("index is /dev/zero: %v", err)
 	}
 	if _, err := OpenDF11Local(t.Context(), dir, 0); err == nil || !strings.Contains(err.Error(), "a regular file") {
@@ -227,7 +227,7 @@ func TestListingsFitTheBudget(t *testing.T) {
 	}
 	f, err := newFiles(newLocal(""), make([]plan.File, 1001))
 	must(t, err)
-	_, _, err = openSource(t.Context(), f, &Model{}, plan.Options{Memory: 1000 * perFile})
+	_, _, err = openSource(t.Context(), f, &Model{}, plan.Options{}, 1000*perFile)
 	if _, ok := errors.AsType[*MemoryError](err); !ok {
 		t.Error("a source:", err)
 	}

@@ -247,7 +247,7 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 	}
 	their := Described(info, c)
 	their.Origin.asked = revision
-	original, _, err := openSource(ctx, f, their, opt)
+	original, _, err := openSource(ctx, f, their, opt, m.memory)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
 		// a refusal calls what it looked at the source, which the repo isn't here
 		return &NotOriginalError{info.ID, strings.Replace(refused.Detail, "the source ", "it ", 1)}

@@ -23,7 +23,7 @@ func goldenOutput(t *testing.T) (*DF11, *plan.Plan) {
 	d, err := OpenDF11Local(t.Context(), filepath.Join(goldenModel, "multi"), 0)
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
-	src, m, err := OpenLocal(t.Context(), filepath.Join(goldenModel, "source"), plan.Options{})
+	src, m, err := OpenLocal(t.Context(), filepath.Join(goldenModel, "source"), plan.Options{}, 0)
 	must(t, err)
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{PatternDict: d.Dict})

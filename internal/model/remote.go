@@ -25,19 +25,20 @@ type remote struct {
 	absent []string
 }
 
-// OpenHub opens a repo at a revision, "" for main, and reads its small files and headers.
-func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
-	opt plan.Options) (Source, *Model, error) {
+// OpenHub opens a repo at a revision, "" for main, and reads its small files and headers. memory is
+// that of [OpenLocal].
+func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan.Options,
+	memory int64) (Source, *Model, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, nil, err
 	}
-	return OpenListed(ctx, c, info, repo, revision, opt)
+	return OpenListed(ctx, c, info, repo, revision, opt, memory)
 }
 
 // OpenListed is OpenHub of a repo that the Hub has just described.
 func OpenListed(ctx context.Context, c *hub.Client, info *hub.RepoInfo, repo, revision string,
-	opt plan.Options) (Source, *Model, error) {
+	opt plan.Options, memory int64) (Source, *Model, error) {
 	_, f, err := openRepo(c, info)
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +46,7 @@ func OpenListed(ctx context.Context, c *hub.Client, info *hub.RepoInfo, repo, re
 	m := Described(info, c)
 	m.Name, m.Origin.asked = NameOf(repo, info), revision
 	m.history = &history{client: c, repo: info.ID, files: map[string][]hub.FileInfo{}}
-	return openSource(ctx, f, m, opt)
+	return openSource(ctx, f, m, opt, memory)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. It reads weights in pieces and keeps at most

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -50,8 +52,9 @@ func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file])
 // OpenLocal opens a folder or one .safetensors file, and reads its small files and headers. A file
 // is the whole source, whatever is next to it, unless it has a name of a library, such as
 // model.safetensors: then it stands for its folder. Results of conversions inside a folder aren't part
-// of the source.
-func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
+// of the source. memory limits what headers and small files take; 0 is no limit.
+func OpenLocal(ctx context.Context, name string, opt plan.Options,
+	memory int64) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +64,6 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		return nil, nil, err
 	}
 	base := filepath.Base(abs)
-	opt.Root = filepath.ToSlash(name)
 	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true,
 		Folder: abs}, true
 	if !st.IsDir() {
@@ -98,13 +100,20 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		f.byPath = map[string]plan.File{base: f.byPath[base]}
 	}
 	f.unusable = unusable
-	return openSource(ctx, f, m, opt)
+	src, m, err := openSource(ctx, f, m, opt, memory)
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && refused.Folder != "" {
+		inside := path.Join(filepath.ToSlash(name), refused.Folder) // as the user wrote it
+		refused.Hint = hint.Subfolder.With("folder", human.ShellWord(inside))
+	}
+	return src, m, err
 }
 
 // openSource makes a source of files and fills in m. On an error it closes the files.
-func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
+func openSource(ctx context.Context, f *files, m *Model, opt plan.Options,
+	memory int64) (Source, *Model, error) {
 	s := &source{files: f}
-	err := f.limit(opt.Memory)
+	m.memory = memory
+	err := f.limit(memory)
 	if err == nil {
 		err = s.describe(ctx, m, opt)
 	}

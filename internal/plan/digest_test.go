@@ -124,18 +124,19 @@ func TestDigestsCoverWhatIsNotStored(t *testing.T) {
 func TestAskedStays(t *testing.T) {
 	const exact = "651b434685b5dcd544390a7b83d28a6a777db47cdd52b831c866f31e30a895c5"
 	for _, tt := range []struct {
-		want string
-		opt  Options
+		want    string
+		opt     Options
+		license string
 	}{
-		{"", Options{}},
-		{"", Options{Finished: true, Memory: 1, Root: "/a"}},
-		{exact, Options{ExactF32: true}},
-		{exact, Options{ExactF32: true, Finished: true, Memory: 1, Root: "/a"}},
-		{"e3fcf660316926c1235a6facadb66499d1a3e9ee99eab8f9d7e64b4a9bd9fdaa", Options{License: "mit"}},
-		{"581ac20be87c9c311bada87a8fbb4d759de337bd4ab0e5c79d6d09b07218b75d", Options{Layout: catalog.ComfyUI, Component: "transformer_2", WeightFile: "a.safetensors", Like: "qwen3-untied", Unfilled: true}},
-		{"561f1304c8424f962cb39d43c5ca4946ec66322e4f7a27d0e5e7da4a86dbcdf9", Options{PatternDict: catalog.PatternDict{{Regex: "lm_head"}, {Regex: `h\.\d+`, Attrs: []string{"a", "b.c"}}}, Include: []string{"*.py"}, For: OfficialReader}},
+		{"", Options{}, ""},
+		{"", Options{Finished: true}, ""},
+		{exact, Options{ExactF32: true}, ""},
+		{exact, Options{ExactF32: true, Finished: true}, ""},
+		{"e3fcf660316926c1235a6facadb66499d1a3e9ee99eab8f9d7e64b4a9bd9fdaa", Options{}, "mit"},
+		{"581ac20be87c9c311bada87a8fbb4d759de337bd4ab0e5c79d6d09b07218b75d", Options{Layout: catalog.ComfyUI, Component: "transformer_2", WeightFile: "a.safetensors", Like: "qwen3-untied", Unfilled: true}, ""},
+		{"561f1304c8424f962cb39d43c5ca4946ec66322e4f7a27d0e5e7da4a86dbcdf9", Options{PatternDict: catalog.PatternDict{{Regex: "lm_head"}, {Regex: `h\.\d+`, Attrs: []string{"a", "b.c"}}}, Include: []string{"*.py"}, For: OfficialReader}, ""},
 	} {
-		if got := tt.opt.Asked(); got != tt.want {
+		if got := tt.opt.Asked(tt.license); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.opt, got, tt.want)
 		}
 	}

@@ -83,16 +83,9 @@ type Options struct {
 	Include []string
 	// the reader that must fill every unit: OfficialReader, or "" for any
 	For string
-	// License is the license that the card gets. It decides nothing of the plan.
-	License string
 	// Finished says that PatternDict is a finished model's. Then Like, if it's an entry that fits the
 	// source, or else the entry that fits best, lends its names and ties.
 	Finished bool
-	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
-	// nothing.
-	Memory int64
-	// Root is the path of a local source, as the user wrote it. Only a hint names it.
-	Root string
 }
 
 // WeightBytes returns the total size of the weight files.
@@ -113,11 +106,11 @@ type asked struct {
 	License               string   `json:",omitempty"`
 }
 
-// Asked returns the SHA-256 of the options that decide what a run publishes, or "" if all of these
-// have their defaults.
-func (o Options) Asked() string {
+// Asked returns the SHA-256 of the options that decide what a run publishes, and of the license that
+// its card gets. It returns "" if all of these have their defaults.
+func (o Options) Asked(license string) string {
 	sum := digest(asked{o.PatternDict, o.Like, o.Layout, o.Component, o.WeightFile, o.ExactF32, o.Unfilled,
-		o.Include, o.For, o.License})
+		o.Include, o.For, license})
 	if sum == digest(asked{}) {
 		return ""
 	}

@@ -190,8 +190,9 @@ func (s *Survey) findSingle() (*WeightSet, error) {
 	case s.isAdapter():
 		return nil, s.refuseNoWeights()
 	case len(dirs) > 0 && !slices.ContainsFunc(found, outside):
-		return nil, refuse(hint.Subfolder.With("folder", human.ShellWord(path.Join(s.opt.Root, dirs[0]))),
-			"the model isn't at the top, but in a folder with a config of its own: %s", human.List(dirs))
+		return nil, &RefusedError{Hint: hint.Subfolder.With("folder", human.ShellWord(dirs[0])),
+			Detail: "the model isn't at the top, but in a folder with a config of its own: " +
+				human.List(dirs), Folder: dirs[0]}
 	case len(found) == 0:
 		return nil, s.refuseNoWeights()
 	case len(found) > 1:

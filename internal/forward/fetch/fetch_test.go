@@ -72,7 +72,7 @@ func newJob(t *testing.T, local bool) *job {
 	dir := t.TempDir()
 	m := hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 2, Vocab: 512, ShardBytes: 100_000, Order: hubtest.OrderScattered})
 	must(t, m.Write(dir))
-	src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+	src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{}, 0)
 	must(t, err)
 	t.Cleanup(func() { src.Close() })
 	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
