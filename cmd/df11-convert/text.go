@@ -11,21 +11,23 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// table aligns columns when it is flushed.
+// table aligns columns when it is flushed. Its cells are printable before that, because a tabwriter
+// takes \v, \f, and the byte \xff, which no UTF-8 has, as commands of its own.
 type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
 // row adds a line with a name and a text. It adds nothing if the text is empty.
 func (t *table) row(name, format string, args ...any) {
-	if text := sprintf(format, args...); text != "" {
+	if text := human.Printable(sprintf(format, args...)); text != "" {
 		printf(t, "%s\t%s\n", name, text)
 	}
 }
 
 // line adds a line of cells.
 func (t *table) line(cells []string) {
-	fmt.Fprintln(t, strings.Join(transform(cells, human.OneLine), "\t"))
+	cell := func(text string) string { return human.Message("%s", text) }
+	fmt.Fprintln(t, strings.Join(transform(cells, cell), "\t"))
 }
 
 // rows are those of a table with more than two columns.

@@ -97,3 +97,33 @@ func TestPeople(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+// TestColumnsHold checks that no text in a cell moves the columns of a table.
+func TestColumnsHold(t *testing.T) {
+	for _, odd := range []string{"a\xffb", "\xff", "a\xff\xffb\xff", "a\vb", "a\fb", "a\tb", "a\nb", "\x1b[2J", "ok"} {
+		var b strings.Builder
+		rows := rows{names: []string{"name", "size"}}
+		rows.add("first", "1 GB")
+		rows.add(odd, "2 GB")
+		rows.add("the last row", "3 GB")
+		rows.print(&b, 0)
+		two := newTable(&b)
+		two.row("before", "4 GB")
+		two.row("name", "%s, 5 GB", odd)
+		two.row("longer than all", "6 GB")
+		two.Flush()
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if len(lines) != 7 {
+			t.Fatalf("%q: %q", odd, b.String())
+		}
+		for i, line := range lines {
+			at, want := strings.Index(line, "  "), strings.Index(lines[3], "3 GB")
+			if i > 3 {
+				want = strings.Index(lines[6], "6 GB")
+			}
+			if rest := strings.TrimLeft(line[at:], " "); len(line)-len(rest) != want {
+				t.Errorf("%q: %q doesn't begin its last column at %d", odd, line, want)
+			}
+		}
+	}
+}
