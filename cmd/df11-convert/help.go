@@ -17,7 +17,8 @@ type group struct {
 
 // groups lists the headings of flags in help.
 var groups = []group{
-	{"Flags", []string{"level", "strict-files", "vram", "context", "batch", "sample-bytes", "html", "badges"}},
+	{"Flags", []string{"level", "strict-files", "vram", "context", "batch", "sample-bytes", "html", "badges",
+		"install", "uninstall", "no-descriptions"}},
 	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
 		"for", "exact-f32", "unfilled", "include"}},
 	{"Output", []string{"output", "force", "original", "license"}},

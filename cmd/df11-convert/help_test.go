@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,8 +21,8 @@ func allCommands() []*cobra.Command {
 	return all
 }
 
-// TestHelp checks that help fits terminals of 80 columns, and shows every flag that isn't hidden. Flags
-// take a folder, a file, or a repo; none takes a "string".
+// TestHelp checks that help fits terminals of 80 columns, except for cobra's text about shells, and lists
+// every flag that isn't hidden. Flags take a folder, a file, or a repo; none takes a "string".
 func TestHelp(t *testing.T) {
 	commands := allCommands()
 	if len(commands) < 9 {
@@ -31,7 +32,8 @@ func TestHelp(t *testing.T) {
 		var b strings.Builder
 		writeHelp(&b, c, 80)
 		for line := range strings.Lines(b.String()) {
-			if n := terminal.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
+			ofCobra := strings.Contains(c.CommandPath(), " completion ")
+			if n := terminal.Columns(strings.TrimSuffix(line, "\n")); n > 80 && !ofCobra {
 				t.Errorf("%s --help has %d columns: %q", c.CommandPath(), n, line)
 			}
 		}
@@ -39,7 +41,8 @@ func TestHelp(t *testing.T) {
 			if name, _ := pflag.UnquoteUsage(f); name == "string" {
 				t.Errorf("%s --help: --%s takes a string", c.Name(), f.Name)
 			}
-			if shown := strings.Contains(b.String(), " --"+f.Name+" "); !shown && !f.Hidden && c.HasParent() {
+			own := regexp.MustCompile(`(?m)^  (-.,|   ) --` + f.Name + ` `) // not in a text or an example
+			if !own.MatchString(b.String()) && !f.Hidden && c.HasParent() {
 				t.Errorf("%s --help: no --%s", c.Name(), f.Name)
 			}
 		})
