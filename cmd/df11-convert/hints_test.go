@@ -282,7 +282,7 @@ func TestHintsOfLists(t *testing.T) {
 		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo},
 		"verify and decode": {hint.NoOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate, hint.ArrangedHere,
 			hint.ByManifest, hint.FolderHasOne},
-		"plan":   {hint.CardUnit, hint.NeedsCard},
+		"plan":   {hint.CardUnit, hint.CardMemory, hint.NeedsCard},
 		"kernel": {hint.KernelFile},
 	}
 	// what status doesn't ask for

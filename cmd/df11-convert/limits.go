@@ -98,22 +98,24 @@ func (c *cardFlag) Set(text string) error {
 	var size sizeFlag
 	if size.Set(text) != nil {
 		err := errors.New("not a size such as 24GB, or a card such as 4090 or H100")
-		if _, number := strconv.ParseFloat(text, 64); number == nil {
+		if size.Set(text+"GB") == nil && inOneCard(size/1e9) {
 			return hint.On(err, hint.CardUnit.With("number", text))
 		}
-		return err
+		return hint.On(err, hint.CardMemory)
 	}
 	gib := size / 1e9 // makers count GiB and write GB
 	if strings.ContainsAny(text, "iI") {
 		gib = size >> 30
 	}
-	*c = cardFlag(gib)
-	if *c == 0 || *c > 1000 { // 4060Ti would be tebibytes
-		*c = 0
-		return errors.New("not the memory of one GPU: write a size such as 24GB")
+	if !inOneCard(gib) { // 4060Ti would be tebibytes, and 3060GB is probably a card too
+		return hint.On(errors.New("not the memory of one GPU"), hint.CardMemory)
 	}
+	*c = cardFlag(gib)
 	return nil
 }
+
+// inOneCard reports whether a card may have so much memory, in GiB.
+func inOneCard(gib sizeFlag) bool { return 0 < gib && gib <= 1000 }
 
 func (c *cardFlag) String() string {
 	if *c == 0 {

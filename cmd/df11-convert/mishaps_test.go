@@ -578,6 +578,7 @@ var mishaps = []mishap{
 	{cause: hint.Help, args: "plan org/model --workers x", follow: func(h *helped) { h.run("plan --help") }, then: "plan org/model --workers 2"},
 	{cause: hint.Commands, args: "modle", follow: func(h *helped) { h.run("--help") }, then: "plan org/model"},
 	{cause: hint.CardUnit, args: "plan org/model --vram 24", then: "plan org/model --vram 24GB"},
+	{cause: hint.CardMemory, args: "plan org/model --vram 3060", then: "plan org/model --vram 12GB"},
 	{cause: hint.NeedsCard, args: "plan org/model --context 32k", then: "plan org/model --context 32k --vram 24GB"},
 	{cause: hint.Task, args: "org/model --push --shard auto/2", follow: func(h *helped) { h.Setenv("SLURM_ARRAY_TASK_ID", "0") }},
 	{cause: hint.ListForm, args: "status DIR/list.yaml", before: func(h *helped) { h.write("list.yaml", "model: org/model") },

@@ -364,6 +364,7 @@ var (
 	Help        = row("Help", "see df11-convert {command} --help")
 	Commands    = row("Commands", "list the commands with: df11-convert --help")
 	CardUnit    = row("CardUnit", "write a unit: --vram {number}GB")
+	CardMemory  = row("CardMemory", "write how much memory the card has: --vram 24GB if it's 24 GB")
 	NeedsCard   = row("NeedsCard", "add --vram 24GB, or a card such as --vram 4090")
 	Task        = row("Task", "set JOB_COMPLETION_INDEX (Kubernetes, counted from 0), SLURM_ARRAY_TASK_ID "+
 		"(Slurm), or CI_NODE_INDEX (GitLab)")
