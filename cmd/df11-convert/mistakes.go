@@ -29,6 +29,42 @@ func wrongCommand(root *cobra.Command, word string) error {
 		word), hint.Commands)
 }
 
+// checkBuiltins adds cobra's own commands, help and completion, and makes them refuse what they don't
+// know. cobra prints some other help and succeeds:
+// https://github.com/spf13/cobra/blob/v1.10.2/command.go#L1293
+func checkBuiltins(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error { return unknownTopic(root, args) }
+		case "completion":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				return unknownTopic(root, append([]string{c.Name()}, args...))
+			}
+			c.RunE = showHelp
+			for _, shell := range c.Commands() {
+				shell.Args = exactArgs(0, "")
+			}
+		}
+	}
+}
+
+// unknownTopic returns an error if no command has this name.
+func unknownTopic(root *cobra.Command, name []string) error {
+	c, rest, err := root.Find(name)
+	if err != nil || len(rest) == 0 {
+		return err
+	}
+	err = usagef("unknown command %q", strings.Join(name, " "))
+	if similar := c.SuggestionsFor(rest[0]); len(similar) > 0 {
+		under := strings.TrimPrefix(c.CommandPath()+" ", root.Name()+" ")
+		return hint.On(err, hint.Similar.With("command", under+similar[0]+" --help"))
+	}
+	return hint.On(err, hint.Commands)
+}
+
 // wrongFlag explains an error in the flags.
 func wrongFlag(c *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {

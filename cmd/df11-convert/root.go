@@ -34,11 +34,12 @@ func versionText() string {
 // convertName is the command that you can leave out.
 const convertName = "convert"
 
+// commandName returns the words of a command after the program's name.
 func commandName(c *cobra.Command) string {
 	if !c.HasParent() {
 		return convertName
 	}
-	return c.Name()
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
 const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68% of the
@@ -106,6 +107,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}
+	checkBuiltins(root)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		completeValues(root)
 	}
