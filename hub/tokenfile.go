@@ -148,7 +148,7 @@ func (f *tokenFile) refused(ctx context.Context, t *transport, token string) (ag
 func (f *tokenFile) renew(ctx context.Context, t *transport, x storedToken) {
 	err := f.locked(ctx, func() error {
 		file := f.stored()
-		list := readStored(file)
+		list := readStored(ctx, file)
 		y, known := list.read(x.name)
 		if !known {
 			return errors.New("its entry in " + file + " is gone")
@@ -202,7 +202,7 @@ func (f *tokenFile) store(ctx context.Context, t *transport, list *storedTokens,
 	drafts drafts) {
 	list.set(f.last)
 	err := drafts[0].replace(ctx, t.opt.Clock, list.String())
-	active, readErr := tokenIn(f.path)
+	active, readErr := tokenIn(ctx, f.path)
 	if err = cmp.Or(err, readErr); err == nil && active == f.instead {
 		err = drafts[1].replace(ctx, t.opt.Clock, f.now)
 	}
@@ -217,7 +217,7 @@ func (f *tokenFile) store(ctx context.Context, t *transport, list *storedTokens,
 // storeAgain stores the login in use, unless the files have another one by now.
 func (f *tokenFile) storeAgain(ctx context.Context, t *transport) {
 	err := f.locked(ctx, func() error {
-		list := readStored(f.stored())
+		list := readStored(ctx, f.stored())
 		y, known := list.read(f.last.name)
 		if !known || y.token != f.instead && y.token != f.now {
 			f.instead = ""
@@ -291,15 +291,15 @@ func inWhole(ctx context.Context, stored string, read func() bool) {
 // findStored returns the section of the stored tokens that has the token; the zero one if none does.
 func findStored(ctx context.Context, stored, token string) (x storedToken) {
 	inWhole(ctx, stored, func() (found bool) {
-		x, found = readStored(stored).find(token)
+		x, found = readStored(ctx, stored).find(token)
 		return found
 	})
 	return x
 }
 
 // readStored reads the stored tokens; none if they can't be read.
-func readStored(path string) *storedTokens {
-	data, _ := disk.ReadInput(path, maxTokens)
+func readStored(ctx context.Context, path string) *storedTokens {
+	data, _ := disk.ReadInput(ctx, path, maxTokens)
 	return parseStored(string(data))
 }
 
@@ -309,15 +309,15 @@ var errNoToken = errors.New("it holds characters that no token has")
 // readToken reads the token file; "" if there's none.
 func readToken(ctx context.Context, path string) (token string, err error) {
 	inWhole(ctx, storedNextTo(path), func() bool {
-		token, err = tokenIn(path)
+		token, err = tokenIn(ctx, path)
 		return token != "" || err != nil
 	})
 	return token, err
 }
 
 // tokenIn reads the token file, which may be empty because another program is writing it.
-func tokenIn(path string) (string, error) {
-	data, err := disk.ReadInput(path, 64<<10)
+func tokenIn(ctx context.Context, path string) (string, error) {
+	data, err := disk.ReadInput(ctx, path, 64<<10)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read token file: %w", err)
 	}

@@ -277,7 +277,7 @@ func notLink(folder string) error {
 // follows finds out more. The error is that of a source of which the Hub says nothing.
 func (s *session) upToDate(ctx context.Context, o *Options,
 	source string) (at *publish.UpToDate, work string, err error) {
-	recipe, err := o.Recipe.planOptions()
+	recipe, err := s.planOptions(ctx, o.Recipe)
 	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
 		!o.OnHub && model.Exists(source) {
 		return nil, "", nil //nolint:nilerr // the run that follows meets it again
@@ -348,7 +348,7 @@ func (s *session) proveOriginal(ctx context.Context, o *Options, src *opened, or
 		s.Log.Warn("not compared with " + repo + ", because HF_HUB_OFFLINE is set, so the card doesn't name it")
 		return nil
 	}
-	recipe, err := o.Recipe.planOptions()
+	recipe, err := s.planOptions(ctx, o.Recipe)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 			return nil, err
 		}
 	}
-	opt, err := recipe.planOptions()
+	opt, err := s.planOptions(ctx, recipe)
 	if err != nil {
 		return nil, err
 	}

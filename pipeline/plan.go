@@ -48,7 +48,7 @@ func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast,
 		return nil, err
 	}
 	defer src.Close()
-	recipe, err := opt.Recipe.at(source, opt.OnHub)
+	recipe, err := s.planOptionsAt(ctx, opt.Recipe, source, opt.OnHub)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type session struct {
 	bySide   map[string]*hub.Client // the clients in use: "source", "target"
 	// what upToDate was told of the source; whoever opens that next takes it, and asks nothing
 	listed *listed
+	dict   []byte // the file of the recipe's pattern dict; nil: not read yet
 }
 
 // A listed is a repo as the Hub has just described it at a revision, "" for main.

@@ -21,8 +21,8 @@ import (
 // ForReaders lists the readers that Recipe.For can name.
 func ForReaders() []string { return []string{plan.OfficialReader} }
 
-// planOptions returns the options of a plan with this recipe.
-func (r Recipe) planOptions() (plan.Options, error) {
+// planOptions returns the options of a plan with a recipe.
+func (s *session) planOptions(ctx context.Context, r Recipe) (plan.Options, error) {
 	opt := plan.Options{Like: r.Like, Component: r.Component, WeightFile: r.File, ExactF32: r.ExactF32,
 		Unfilled: r.Unfilled, Include: r.Include, For: r.For}
 	layout, err := catalog.ParseLayout(r.Layout)
@@ -43,7 +43,7 @@ func (r Recipe) planOptions() (plan.Options, error) {
 	if r.PatternDict == "" {
 		return opt, nil
 	}
-	b, err := disk.ReadInput(r.PatternDict, catalog.MaxDictBytes)
+	b, err := s.readDict(ctx, r.PatternDict)
 	if err != nil {
 		return opt, fmt.Errorf("pattern dict: %w", err)
 	}
@@ -51,6 +51,14 @@ func (r Recipe) planOptions() (plan.Options, error) {
 		return opt, hint.On(usage.Errorf("pattern dict %s: %w", r.PatternDict, err), hint.DictForm)
 	}
 	return opt, nil
+}
+
+// readDict reads a file with a pattern dict once, because a pipe has nothing left for a second time.
+func (s *session) readDict(ctx context.Context, path string) (b []byte, err error) {
+	if s.dict == nil {
+		s.dict, err = disk.ReadInput(ctx, path, catalog.MaxDictBytes)
+	}
+	return s.dict, err
 }
 
 // opened is a source with its plan. openSource leaves the plan nil.
@@ -84,7 +92,7 @@ func (o *opened) proven() string {
 
 // open reads a source's headers and small files, and makes the plan.
 func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bool) (*opened, error) {
-	opt, err := recipe.at(spec, onHub)
+	opt, err := s.planOptionsAt(ctx, recipe, spec, onHub)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +146,9 @@ func (s *session) plan(ctx context.Context, o *opened, spec string, opt plan.Opt
 	return nil
 }
 
-// at returns the options of a plan for a source. An address may name the file to convert.
-func (r Recipe) at(spec string, onHub bool) (plan.Options, error) {
+// planOptionsAt returns the options of a plan for a source. An address may name the file to convert.
+func (s *session) planOptionsAt(ctx context.Context, r Recipe, spec string,
+	onHub bool) (plan.Options, error) {
 	if onHub || !model.Exists(spec) {
 		a, err := address.Parse(spec)
 		if err != nil {
@@ -147,7 +156,7 @@ func (r Recipe) at(spec string, onHub bool) (plan.Options, error) {
 		}
 		r.File = cmp.Or(r.File, a.File)
 	}
-	return r.planOptions()
+	return s.planOptions(ctx, r)
 }
 
 // inexact adds a hint of its own to an error about F32 weights that BF16 can't hold, if the model

@@ -20,7 +20,7 @@ func TestStatusPrintsTheEntries(t *testing.T) {
 - hf://org/m0
 `)
 	n := newNight(t, s, list)
-	models, err := readList(list)
+	models, err := readList(t.Context(), list)
 	world.Must(t, err)
 	r, doc := n.status(t.Context(), t, true, pageFlags{})
 	if len(r.Models) != len(models) {

@@ -110,7 +110,7 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 	if err != nil {
 		return nil, err
 	}
-	models, err := readList(list)
+	models, err := readList(ctx, list)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func listOf(t *testing.T, text string) ([]listedModel, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	world.Write(t, file, text)
-	return readList(file)
+	return readList(t.Context(), file)
 }
 
 var listSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {

@@ -69,7 +69,7 @@ type kernelResult struct {
 
 // writeKernel writes the kernel to a new file.
 func (u *ui) writeKernel(name string) error {
-	if old, err := disk.ReadInput(name, maxKernel); err == nil && string(old) != kernel.PTX() {
+	if old, err := disk.Read(name, maxKernel); err == nil && string(old) != kernel.PTX() {
 		return hint.On(fmt.Errorf("%s is there already", name), hint.KernelFile)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -88,7 +88,7 @@ func (u *ui) installKernel(at string) error {
 	if err != nil {
 		return err
 	}
-	old, err := disk.ReadInput(name, maxKernel)
+	old, err := disk.Read(name, maxKernel)
 	switch {
 	case err != nil:
 		return err
@@ -132,7 +132,7 @@ func (u *ui) uninstallKernel(at string) error {
 
 // isOurKernel reports whether a file is a kernel of ours, of any version.
 func isOurKernel(name string) bool {
-	b, err := disk.ReadInput(name, maxKernel)
+	b, err := disk.Read(name, maxKernel)
 	return err == nil && bytes.HasPrefix(b, []byte("// decode.cu sha256 "))
 }
 

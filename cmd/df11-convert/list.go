@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -124,13 +125,13 @@ const maxList = 1 << 20
 
 // readList reads a list of models and checks every entry. The path of a pattern
 // dict begins at the list's folder. "-" is standard input.
-func readList(file string) ([]listedModel, error) {
-	read := disk.ReadInput
+func readList(ctx context.Context, file string) ([]listedModel, error) {
+	read := func() ([]byte, error) { return disk.ReadInput(ctx, file, maxList) }
 	if file == "-" {
-		read = func(_ string, limit int64) ([]byte, error) { return disk.ReadAll(os.Stdin, limit) }
+		read = func() ([]byte, error) { return disk.ReadStdin(ctx, maxList) }
 	}
 	st, _ := os.Stat(file)
-	b, err := read(file, maxList)
+	b, err := read()
 	switch {
 	case err != nil && st != nil && st.IsDir():
 		return nil, hint.On(err, hint.ListForm)

@@ -44,7 +44,7 @@ func TestListsAreExplained(t *testing.T) {
 	} {
 		name := filepath.Join(t.TempDir(), "list.yaml")
 		world.Must(t, os.WriteFile(name, []byte(list), 0o600))
-		_, err := readList(name)
+		_, err := readList(t.Context(), name)
 		if err == nil || !regexp.MustCompile(regexp.QuoteMeta(want)).MatchString(err.Error()) {
 			t.Errorf("%q: the error is %v, want %s", list, err, want)
 		} else if word := inGo.FindString(err.Error()[len(name):]); word != "" {
@@ -60,7 +60,7 @@ func TestDictsLieNextToTheList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	list := filepath.Join(dir, "models.yaml")
 	world.Write(t, list, "models: [{source: org/a, pattern-dict: dicts/a.json}, {source: org/b, pattern-dict: /b.json}, org/c]")
-	models, err := readList(list)
+	models, err := readList(t.Context(), list)
 	if err != nil || models[0].Dict != filepath.Join(dir, "dicts/a.json") || models[1].Dict != "/b.json" || models[2].Dict != "" {
 		t.Errorf("%+v, %v", models, err)
 	}

@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -32,7 +32,7 @@ order of their names, and nothing else.`,
 
 // writeWeights writes the weights of all units of a file to w.
 func writeWeights(ctx context.Context, w io.Writer, name string) error {
-	f, err := os.Open(name)
+	f, err := disk.Open(name)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,9 +31,35 @@ func Read(path string, limit int64) ([]byte, error) {
 }
 
 // ReadInput is Read for a file that the user names. It also accepts a pipe, because a shell passes
-// the output of a command as one.
-func ReadInput(path string, limit int64) ([]byte, error) {
-	return read(os.Open, path, limit)
+// the output of a command as one. It waits for the pipe's writer until ctx ends, and then returns
+// ctx's cause.
+func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) { return read(os.Open, path, limit) })
+}
+
+// ReadStdin reads standard input, at most limit bytes, in the way of [ReadInput].
+func ReadStdin(ctx context.Context, limit int64) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) { return ReadAll(os.Stdin, limit) })
+}
+
+// await returns what read does, or ctx's cause if ctx ends first. Then read stays behind: nothing
+// ends the opening of a pipe without a writer.
+func await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type result struct {
+		b   []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		b, err := read()
+		done <- result{b, err}
+	}()
+	select {
+	case r := <-done:
+		return r.b, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Open opens a regular file for reading. It follows symbolic links.

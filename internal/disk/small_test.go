@@ -23,7 +23,7 @@ func TestReadEndsAtTheLimit(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		for name, read := range map[string]func(string, int64) ([]byte, error){"Read": disk.Read, "ReadInput": disk.ReadInput} {
+		for name, read := range map[string]func(string, int64) ([]byte, error){"Read": disk.Read, "ReadInput": readInput(t)} {
 			alloc.Within(t, 64<<10, func() {
 				b, err := read(path, limit)
 				var large *disk.TooLargeError
@@ -36,7 +36,7 @@ func TestReadEndsAtTheLimit(t *testing.T) {
 	if _, err := os.Stat("/dev/zero"); err == nil {
 		var large *disk.TooLargeError
 		alloc.Within(t, 64<<10, func() {
-			if _, err := disk.ReadInput("/dev/zero", limit); !errors.As(err, &large) {
+			if _, err := disk.ReadInput(t.Context(), "/dev/zero", limit); !errors.As(err, &large) {
 				t.Error(err)
 			}
 		})
@@ -50,6 +50,13 @@ func TestReadEndsAtTheLimit(t *testing.T) {
 }
 
 // A shell passes <(command) as a pipe.
+// readInput is ReadInput in the form of Read.
+func readInput(t *testing.T) func(string, int64) ([]byte, error) {
+	return func(path string, limit int64) ([]byte, error) {
+		return disk.ReadInput(t.Context(), path, limit)
+	}
+}
+
 func TestReadInputTakesPipes(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -64,7 +71,7 @@ func TestReadInputTakesPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	if b, err := disk.ReadInput(path, 10); err != nil || string(b) != "{}" {
+	if b, err := disk.ReadInput(t.Context(), path, 10); err != nil || string(b) != "{}" {
 		t.Errorf("%q, %v", b, err)
 	}
 	if _, err := disk.Read(path, 10); err == nil {
