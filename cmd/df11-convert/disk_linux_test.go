@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
@@ -81,5 +84,43 @@ func TestDecodeNamesAFullDisk(t *testing.T) {
 	}
 	if left := world.ReadAll(t, small); len(left) > 0 {
 		t.Errorf("left behind: %d files", len(left))
+	}
+}
+
+// TestFinishedOnAReadOnlyDisk checks that a result that's complete needs no folder that can be written
+// to, and that anything else is refused there before a weight moves.
+func TestFinishedOnAReadOnlyDisk(t *testing.T) {
+	s := startHub(t, "hf_any")
+	s.AddModel("org/model", smallModel(1))
+	s.AddModel("org/other", smallModel(2))
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=20m"); err != nil {
+		t.Skipf("NOT TESTED: no disk can be mounted: %v", err)
+	}
+	defer func() { world.Must(t, syscall.Unmount(dir, 0)) }()
+	made, back := dir+"/df11", dir+"/bf16"
+	must(t, "org/model", "-o", made)
+	must(t, "decode", made, "-o", back)
+	world.Must(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	before := world.ReadAll(t, dir)
+	if out := must(t, "org/model", "-o", made); !strings.Contains(out, "up to date") {
+		t.Error(out)
+	}
+	must(t, "decode", made, "-o", back)
+	for _, args := range []string{"org/model -o MADE --force", "org/other -o MADE", "org/model -o NEW", "org/model -o MADE --push",
+		"decode MADE -o NEW", "decode MADE -o MADE/.."} {
+		args = strings.NewReplacer("MADE", made, "NEW", dir+"/new").Replace(args)
+		code, _, diag := program(t, strings.Fields(args)...)
+		if code != exitError || !strings.Contains(diag, "read-only file system") || !strings.Contains(diag, hint.FolderReadOnly.With("flag", "-o").String()) {
+			t.Errorf("%s: exit %d\n%s", args, code, diag)
+		}
+	}
+	if after := world.ReadAll(t, dir); !maps.EqualFunc(before, after, bytes.Equal) {
+		t.Error("the disk has changed")
+	}
+	for _, r := range s.Requests() {
+		if strings.HasSuffix(r.Path, "/repos/create") {
+			t.Error("a repo was made for a result that can't be published")
+		}
 	}
 }

@@ -30,7 +30,7 @@ type Folder struct {
 // permissions beyond perm. The caller closes the folder.
 func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.FileMode,
 	force bool) (*Folder, error) {
-	f, err := disk.OpenFolder(disk.Output, root, perm)
+	f, err := disk.OpenOrRead(disk.Output, root, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +39,10 @@ func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.Fi
 	}
 	d := &Folder{f, map[string]bool{}, indexOf(files)}
 	others, err := d.look(ctx, files)
+	missing := func(f model.File) bool { return !d.Has(f) }
+	if err == nil && (slices.ContainsFunc(files, missing) || d.index.Path != "" && missing(d.index.File)) {
+		err = f.ReadOnly()
+	}
 	if err == nil && !force && len(others) > 0 {
 		err = &OccupiedError{f.Root.Name(), others}
 	}

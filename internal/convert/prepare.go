@@ -37,6 +37,9 @@ func openTargets(ctx context.Context, j *job, sendAll bool) (*targets, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := folder.ReadOnly(); err != nil && j.Push != nil { // the repo may need files from it
+		return nil, errors.Join(err, folder.Close(false))
+	}
 	if folder.Unlocked() {
 		j.Log.Warn("the file system has no locks, so use the folder from one run at a time", "folder", root)
 	}

@@ -53,6 +53,9 @@ func (r *Run) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.current, err = upToDate(ctx, r.job, r.targets)
+	if err == nil && r.current == nil {
+		err = r.targets.folder.ReadOnly()
+	}
 	return err
 }
 

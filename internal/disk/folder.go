@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/gofrs/flock"
 
@@ -42,6 +43,8 @@ type Folder struct {
 
 	// Unlocked says that the file system has no locks, so nothing keeps another run out.
 	Unlocked bool
+
+	readOnly error // why the folder can't be written to, or nil
 
 	kind string
 	made bool // this run made Root, or an earlier one that left its state there
@@ -85,6 +88,31 @@ func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 	}
 	return f, nil
 }
+
+// OpenOrRead is OpenFolder, but it also opens a folder that exists and can't be written to. That one
+// isn't locked, its state is a new folder for temporary files, and [Folder.ReadOnly] returns an
+// error, as every change of it does.
+func OpenOrRead(kind, dir string, perm fs.FileMode) (*Folder, error) {
+	f, err := OpenFolder(kind, dir, perm)
+	if !errors.Is(err, syscall.EROFS) && !errors.Is(err, fs.ErrPermission) {
+		return f, err
+	}
+	f = &Folder{Versions: map[string]string{}, kind: kind, perm: perm, readOnly: err}
+	state := ""
+	if f.Root, err = os.OpenRoot(dir); err != nil {
+		return nil, f.readOnly
+	}
+	if state, err = os.MkdirTemp("", tempPrefix); err == nil {
+		f.State, err = os.OpenRoot(state)
+	}
+	if err != nil {
+		return nil, errors.Join(f.readOnly, f.Close())
+	}
+	return f, nil
+}
+
+// ReadOnly returns the error that says why the folder can't be written to; nil if it can.
+func (f *Folder) ReadOnly() error { return f.readOnly }
 
 func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	_, err := os.Lstat(dir)
@@ -351,6 +379,9 @@ func (f *Folder) Open(name string) (*os.File, error) {
 // Create starts a file of a known size and creates the folders above it. It replaces only known
 // files.
 func (f *Folder) Create(name string, size int64) (*File, error) {
+	if f.readOnly != nil {
+		return nil, f.readOnly
+	}
 	if err := f.Root.MkdirAll(path.Dir(name), forFolders(f.perm)); err != nil {
 		return nil, wrap("mkdir", f.path(path.Dir(name)), err)
 	}
@@ -392,6 +423,9 @@ func (f *Folder) Rename(from, to string) error {
 // replace runs do, which creates, renames, or removes name, and records the new version. If name
 // exists and its version isn't the known one, replace returns InTheWay's error instead.
 func (f *Folder) replace(name string, do func() error) error {
+	if f.readOnly != nil {
+		return f.readOnly
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info, err := f.Lstat(name)
@@ -414,6 +448,9 @@ func (f *Folder) replace(name string, do func() error) error {
 
 // Release releases the lock and leaves the state for the next run.
 func (f *Folder) Release() error {
+	if f.readOnly != nil {
+		return f.Close()
+	}
 	var err error
 	if f.lock != nil {
 		err = f.lock.Close()
@@ -424,6 +461,12 @@ func (f *Folder) Release() error {
 // Close releases the lock, and removes the state folder if it's empty. Then it removes the
 // folder if a run has made it and nothing is in it.
 func (f *Folder) Close() (err error) {
+	if f.readOnly != nil {
+		if f.State != nil {
+			err = errors.Join(f.State.Close(), os.RemoveAll(f.State.Name()))
+		}
+		return errors.Join(err, f.Root.Close())
+	}
 	if f.State != nil && f.made {
 		f.unmark()
 	}

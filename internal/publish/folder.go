@@ -45,16 +45,23 @@ type Folder struct {
 // Unlocked reports that the folder's file system has no locks, so nothing keeps another run out.
 func (f *Folder) Unlocked() bool { return f.disk.Unlocked }
 
+// ReadOnly returns an error if the folder can't be written to. Then it holds the finished result.
+func (f *Folder) ReadOnly() error { return f.disk.ReadOnly() }
+
 // OpenFolder makes the folder, locks it, and refuses it if files of others are in the way. With
 // stays, root keeps the result, and perm limits the permissions of its files. Otherwise root is a
-// work folder, whose files only this conversion needs.
+// work folder, whose files only this conversion needs. A folder that can't be written to is refused
+// unless it holds the finished result.
 func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 	perm fs.FileMode) (f *Folder, err error) {
 	if f, err = lockFolder(root, stays, run.Part, perm); err != nil {
 		return nil, err
 	}
 	f.run, f.at.force = run, run.Force
-	if err = f.inspect(ctx); err != nil {
+	if err = f.inspect(ctx); f.ReadOnly() != nil && (err != nil || !f.in.Current || run.Force) {
+		err = f.ReadOnly()
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.disk.Close())
 	}
 	f.ledger = f.earlier()
@@ -66,12 +73,14 @@ func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 func lockFolder(root string, stays bool, part string, perm fs.FileMode) (*Folder, error) {
 	f := &Folder{Stays: stays, at: place{work: !stays, folder: stays,
 		journal: path.Join(names.StateDir, journalName(part))}}
-	kind := disk.Output
-	if !stays {
-		kind, perm, f.within = disk.Work, 0o600, path.Join(names.StateDir, filesDir)
-	}
 	var err error
-	if f.disk, err = disk.OpenFolder(kind, root, perm); err != nil {
+	if stays {
+		f.disk, err = disk.OpenOrRead(disk.Output, root, perm)
+	} else {
+		f.within = path.Join(names.StateDir, filesDir)
+		f.disk, err = disk.OpenFolder(disk.Work, root, 0o600)
+	}
+	if err != nil {
 		return nil, err
 	}
 	f.removeReadBack() // of a killed run
@@ -381,7 +390,7 @@ func (f *Folder) hold(files []names.File) error {
 // folder too. Otherwise it leaves what another run can go on with.
 func (f *Folder) Close(done bool) error {
 	var err error
-	if !done && f.saved {
+	if !done && f.saved || f.ReadOnly() != nil {
 		return f.disk.Release()
 	}
 	if done && !f.Stays {
