@@ -146,7 +146,8 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 		return nil, s.t.errorf(op, ErrOffline, "commit %s is not in the cache", commit)
 	}
 	listed, err := s.tree(repo, commit)
-	if info.Files = listed; err == nil && listed == nil {
+	info.Unlisted = err == nil && listed == nil
+	if info.Files = listed; info.Unlisted {
 		s.t.opt.Log.Warn("the shared cache doesn't say which files the commit has, so some may be missing",
 			"repo", repo, "commit", commit)
 		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -242,6 +243,17 @@ func (i *RepoInfo) list(root, path string) error {
 	}
 	i.Files = append(i.Files, f)
 	return nil
+}
+
+// Unsure returns the error of an offline run for what it has found wrong with a model, if Info knew
+// only some files of a repo: the others may be on the Hub. Otherwise it returns nil.
+func (c *Client) Unsure(found error) error {
+	info := c.unlisted.Load()
+	if info == nil {
+		return nil
+	}
+	return c.t.errorf("read "+info.ID, ErrOffline, "the shared cache doesn't list all files of "+
+		"commit %s: %v", info.SHA, found)
 }
 
 // Missing returns the error of an offline run that needs files which the shared cache lacks.

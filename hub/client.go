@@ -66,6 +66,8 @@ type Client struct {
 	only  string                   // the one repo it can write to; "" if unknown
 	// of what was uploaded, by SHA-256: the repo may get another name meanwhile
 	samples sync.Map
+	// a repo of which Info knew only some files
+	unlisted atomic.Pointer[RepoInfo]
 }
 
 // A Call is what belongs to one user of a Client: who asks, who hears of it, and how much memory it

@@ -22,7 +22,11 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	}
 	revision = cmp.Or(revision, "main")
 	if c.t.opt.Offline {
-		return c.cache.info(repo, revision)
+		info, err := c.cache.info(repo, revision)
+		if err == nil && info.Unlisted {
+			c.unlisted.Store(info)
+		}
+		return info, err
 	}
 	info, err := c.describe(ctx, repo, revision, "?blobs=true")
 	switch {

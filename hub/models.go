@@ -20,11 +20,14 @@ type RepoInfo struct {
 	SHA string // the commit, which everything else belongs to
 	// Open says that everyone may read the repo: the hub states private: false and gated: false. A
 	// member that's missing or has another form leaves it false.
-	Open        bool
-	Private     bool       // the hub states private: true
-	Gated       string     // "auto" or "manual" if the hub states that it's gated
-	Files       []FileInfo // in the hub's order
-	Absent      []string   // paths of files that can't be read, because the shared cache lacks them offline
+	Open    bool
+	Private bool       // the hub states private: true
+	Gated   string     // "auto" or "manual" if the hub states that it's gated
+	Files   []FileInfo // in the hub's order
+	Absent  []string   // paths of files that can't be read, because the shared cache lacks them offline
+	// Unlisted says that the shared cache has no list of the commit's files, so Files are only those
+	// that were downloaded.
+	Unlisted    bool
 	PipelineTag string
 	LibraryName string
 	// LastModified is when the repo's newest commit was made; zero if the hub doesn't say.

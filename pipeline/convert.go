@@ -50,12 +50,13 @@ func (m *Means) ended(ctx context.Context, err error) error {
 	return described(err)
 }
 
-func convertSource(ctx context.Context, source string, opt Options) (*Report, error) {
+func convertSource(ctx context.Context, source string, opt Options) (_ *Report, err error) {
 	s, err := opt.Means.begin(budget.ForConversion)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
+	defer func() { err = s.judged(err) }()
 	opt.Hubs = s.Hubs // whose connections the session closes
 	if err := opt.check(); err != nil {
 		return nil, err

@@ -55,12 +55,14 @@ func Decode(ctx context.Context, df11 string, opt DecodeOptions) (*DecodeReport,
 	return (*DecodeReport)(report), nil
 }
 
-func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (*convert.DecodeReport, error) {
+func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *convert.DecodeReport,
+	err error) {
 	s, err := opt.Means.begin(budget.ForReading)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
+	defer func() { err = s.judged(err) }()
 	d, err := s.openDF11(ctx, df11)
 	if err != nil {
 		return nil, err

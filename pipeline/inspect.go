@@ -88,12 +88,13 @@ func Inspect(ctx context.Context, df11 string, opt InspectOptions) (*Inspection,
 	return found, nil
 }
 
-func inspect(ctx context.Context, name string, opt InspectOptions) (*Inspection, error) {
+func inspect(ctx context.Context, name string, opt InspectOptions) (_ *Inspection, err error) {
 	s, err := opt.Means.begin(budget.ForReading)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
+	defer func() { err = s.judged(err) }()
 	d, err := s.openDF11(ctx, name)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func Plan(ctx context.Context, source string, opt PlanOptions) (*Forecast, error
 	return f, opt.ended(ctx, err)
 }
 
-func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast, error) {
+func planSource(ctx context.Context, source string, opt PlanOptions) (_ *Forecast, err error) {
 	if err := opt.part().Check(); err != nil {
 		return nil, usage.Of(err)
 	}
@@ -43,6 +43,7 @@ func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast,
 		return nil, err
 	}
 	defer s.close()
+	defer func() { err = s.judged(err) }()
 	src, err := s.open(ctx, source, opt.Recipe, opt.OnHub)
 	if err != nil {
 		return nil, err

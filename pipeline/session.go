@@ -18,6 +18,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/verify"
@@ -206,6 +208,23 @@ func (s *session) openGPU(means *forward.Means) error {
 		debug.SetMemoryLimit(s.shares.Heap)
 	}
 	return nil
+}
+
+// judged returns err, or an offline error in its place if err says that a model of a Hub is wrong, and
+// the shared cache doesn't list all files of it. What isn't in the cache may well be on the Hub.
+func (s *session) judged(err error) error {
+	if !wraps[*plan.RefusedError](err) && !wraps[*model.InvalidError](err) &&
+		!errors.Is(err, model.ErrNoDF11Config) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.bySide {
+		if unsure := c.Unsure(err); unsure != nil {
+			return unsure
+		}
+	}
+	return err
 }
 
 func (s *session) close() {

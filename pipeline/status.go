@@ -70,8 +70,8 @@ func Status(ctx context.Context, source string, opt Options) (Publication, error
 	return p, opt.ended(ctx, err)
 }
 
-func status(ctx context.Context, source string, opt Options) (Publication, error) {
-	p := Publication{Source: source}
+func status(ctx context.Context, source string, opt Options) (p Publication, err error) {
+	p.Source = source
 	if err := opt.checkTarget(); err != nil {
 		return p, err
 	}
@@ -80,6 +80,7 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 		return p, err
 	}
 	defer s.close()
+	defer func() { err = s.judged(err) }()
 	at, _, err := s.upToDate(ctx, &opt, source)
 	if err != nil {
 		return p, err

@@ -173,7 +173,7 @@ func Verify(ctx context.Context, df11 string, opt VerifyOptions) (*VerifyReport,
 	return report, nil
 }
 
-func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.VerifyReport, error) {
+func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (r *convert.VerifyReport, err error) {
 	if levels := []Level{"", LevelStructure, LevelProof, LevelFull}; !slices.Contains(levels, opt.Level) {
 		return nil, usage.Errorf("level %q: want one of %q", opt.Level, levels[1:])
 	}
@@ -187,6 +187,13 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 		return nil, err
 	}
 	defer s.close()
+	defer func() {
+		if err = s.judged(err); r != nil && !model.Exists(df11) {
+			if unsure := s.judged(r.Damage); errors.Is(unsure, hub.ErrOffline) {
+				r, err = nil, unsure
+			}
+		}
+	}()
 	d, err := s.openDF11(ctx, df11)
 	if wraps[*model.InvalidError](err) { // too damaged to open
 		return &convert.VerifyReport{Model: df11, Against: opt.Against,
@@ -201,7 +208,7 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 		return s.verifyAlone(ctx, d, opt.Level, noOriginal(d))
 	}
 	src, err := s.openOriginal(ctx, d, opt.Against, opt.Recipe)
-	if opt.Against == "" && errors.Is(err, hub.ErrOffline) {
+	if err = s.judged(err); opt.Against == "" && errors.Is(err, hub.ErrOffline) {
 		return s.verifyAlone(ctx, d, opt.Level, fmt.Errorf("%s: %w, %s: %w", d.Name, errNotHere, repo, err))
 	}
 	if err != nil {
@@ -221,7 +228,7 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 		}
 	}
 	stop := s.watch()
-	r, err := convert.Verify(ctx, job)
+	r, err = convert.Verify(ctx, job)
 	stop(err)
 	return r, err
 }

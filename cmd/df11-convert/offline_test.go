@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestHolesInTheCache checks offline runs on a shared cache that lacks files of the commit. Those that
@@ -39,6 +41,10 @@ func TestHolesInTheCache(t *testing.T) {
 		{name: "not needed", holes: []string{names.Card, "pictures/figure.png"}, unlinked: true},
 		{name: "by its link", holes: []string{"tokenizer.json"}, unlisted: true, named: []string{"tokenizer.json"}},
 		{name: "a shard by its link", holes: []string{shard}, unlisted: true, named: []string{shard}},
+		{name: "a shard that nothing lists", holes: []string{shard}, unlisted: true, unlinked: true, named: []string{shard}},
+		{name: "a config that nothing lists", holes: []string{names.Config}, unlisted: true, unlinked: true, named: []string{"doesn't list all files"}},
+		{name: "all weights, and nothing lists them", holes: []string{shard, "model-00001-of-00002.safetensors", "consolidated.safetensors", "original/consolidated.00.pth", "pytorch_model.bin"},
+			unlisted: true, unlinked: true, named: []string{"model-00001-of-00002.safetensors"}},
 		{name: "nothing at all", holes: all, unlinked: true, named: []string{"is not in the cache"}},
 	} {
 		dir := t.TempDir()
@@ -72,6 +78,26 @@ func TestHolesInTheCache(t *testing.T) {
 		code, _, stderr := program(t, "acme/small", "-o", out)
 		if (code == exitOK) != (len(c.named) == 0) {
 			t.Errorf("%s: exit %d: %s", c.name, code, stderr)
+		}
+		if len(c.named) > 0 {
+			runs := [][]string{{"acme/small", "-o", out}, {"plan", "acme/small"}}
+			if c.unlisted { // what isn't there may make it a DF11 model
+				runs = append(runs, []string{"inspect", "acme/small"}, []string{"verify", "acme/small"},
+					[]string{"decode", "acme/small", "-o", out})
+			}
+			for _, args := range runs {
+				var doc struct{ Error struct{ Kind pipeline.Kind } }
+				code, stdout, _ := program(t, append(args, "--json")...)
+				if err := json.Unmarshal([]byte(stdout), &doc); err != nil || code != exitError || doc.Error.Kind != pipeline.ErrOffline {
+					t.Errorf("%s: %v: exit %d, %s, %v", c.name, args, code, stdout, err)
+				}
+			}
+			list := filepath.Join(t.TempDir(), "list.yaml")
+			world.Write(t, list, "models: [{source: acme/small, expect: not_convertible}]")
+			t.Chdir(t.TempDir())
+			if code, stdout, stderr := program(t, "batch", list); code != exitError {
+				t.Errorf("%s: a list that expects a refusal ends with %d: %s%s", c.name, code, stdout, stderr)
+			}
 		}
 		for _, name := range c.named {
 			if !strings.Contains(stderr, name) {
