@@ -242,3 +242,9 @@ func FullRepo(namespace, name string) string {
 
 // ResultName returns the name that a result gets if the options name none.
 func ResultName(model string) string { return model + "-DF11" }
+
+// NamesRepo reports whether the Hub takes a repo with the name that a model's result gets if the
+// options name none.
+func NamesRepo(model string) bool {
+	return names.CheckNewRepo(FullRepo("you", ResultName(model))) == nil
+}

@@ -43,13 +43,18 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 		0, "stop after this time, e.g. 5h20m; the same command resumes (default never)")
 }
 
-// publishCommand returns the command that publishes what this one has put into a folder.
+// publishCommand returns the command that publishes what this one has put into a folder. If the Hub
+// takes no repo with the result's name, the command has a place for another name.
 func (f *convertFlags) publishCommand(u *ui, r *pipeline.Report) string {
 	command := u.resume
 	if f.target.out == "" {
 		command += " -o " + human.ShellWord(r.Target.Folder)
 	}
-	return command + " --push"
+	command += " --push"
+	if !pipeline.NamesRepo(r.Source.Name) {
+		command += " --repo-id ORG/NAME"
+	}
+	return command
 }
 
 // runConvert converts one model and prints the report.
