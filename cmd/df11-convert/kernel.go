@@ -84,7 +84,7 @@ func (u *ui) writeKernel(name string) error {
 // installKernel replaces another decode.ptx, and keeps it. A new file takes its place, so that other
 // links to the old one, such as those of uv, still lead to it.
 func (u *ui) installKernel(at string) error {
-	name, err := findKernel(at, func(name string) bool { return !isOurKernel(name) })
+	name, err := findKernel(at, "to replace", func(name string) bool { return !isOurKernel(name) })
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (u *ui) installKernel(at string) error {
 
 // uninstallKernel puts back the file that installKernel replaced.
 func (u *ui) uninstallKernel(at string) error {
-	name, err := findKernel(at, func(name string) bool {
+	name, err := findKernel(at, "that --install has replaced", func(name string) bool {
 		_, err := os.Stat(name + officialKernel)
 		return err == nil
 	})
@@ -120,6 +120,9 @@ func (u *ui) uninstallKernel(at string) error {
 		return err
 	}
 	kept := name + officialKernel
+	if _, err := os.Stat(kept); errors.Is(err, fs.ErrNotExist) {
+		return hint.On(fmt.Errorf("%s isn't one that --install has replaced", name), hint.NoKernel)
+	}
 	if !isOurKernel(name) {
 		return hint.On(fmt.Errorf("%s isn't our kernel any more", name), hint.KernelGone.With("file", human.ShellWord(kept)))
 	}
@@ -136,8 +139,9 @@ func isOurKernel(name string) bool {
 	return err == nil && bytes.HasPrefix(b, []byte("// decode.cu sha256 "))
 }
 
-// findKernel returns the file itself, or the only decode.ptx of a kind in a folder.
-func findKernel(at string, is func(name string) bool) (string, error) {
+// findKernel returns the file itself, or the only decode.ptx of a kind in a folder. what says which
+// kind that is.
+func findKernel(at, what string, is func(name string) bool) (string, error) {
 	st, err := os.Stat(at)
 	if err != nil || !st.IsDir() {
 		return at, err
@@ -155,8 +159,7 @@ func findKernel(at string, is func(name string) bool) (string, error) {
 	})
 	switch {
 	case len(found) == 0:
-		return "", hint.On(fmt.Errorf("%s holds no %s to replace or put back", at, kernelFile),
-			hint.NoKernel)
+		return "", hint.On(fmt.Errorf("%s holds no %s %s", at, kernelFile, what), hint.NoKernel)
 	case len(found) > 1:
 		return "", hint.On(fmt.Errorf("%s holds several: %s", at, strings.Join(found, ", ")), hint.Kernels)
 	}
