@@ -104,19 +104,38 @@ func flagHint(c *cobra.Command, name string) hint.Hint {
 		func(flag string) bool { return !hasFlag(c, flag) }) {
 		return h
 	}
-	for _, other := range c.Root().Commands() {
-		if other.Flags().Lookup(name) != nil {
-			return hint.OtherFlag.With("flag", name, "command", other.Name())
-		}
+	if other, f := otherWith(c, name); other != nil {
+		return hint.OtherFlag.With("flag", f.Name, "command", other.Name())
 	}
 	near := cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		near.AddCommand(&cobra.Command{Use: f.Name, RunE: showHelp})
+		if !f.Hidden && len(name) > 1 { // every letter is near to any short name
+			near.AddCommand(&cobra.Command{Use: f.Name, RunE: showHelp})
+		}
 	})
 	if similar := near.SuggestionsFor(name); len(similar) > 0 {
 		return hint.SimilarFlag.With("flag", similar[0])
 	}
 	return hint.Hint{}
+}
+
+// otherWith returns the first command that has a flag, by its long or short name, and the flag: the
+// other command for lists, if c is for lists and that one has it.
+func otherWith(c *cobra.Command, name string) (*cobra.Command, *pflag.Flag) {
+	var found *cobra.Command
+	for _, other := range c.Root().Commands() {
+		forLists := func(c *cobra.Command) bool { return c.Flags().Lookup("slice") != nil }
+		if hasFlag(other, name) && (found == nil || forLists(c) && forLists(other) && !forLists(found)) {
+			found = other
+		}
+	}
+	switch {
+	case found == nil:
+		return nil, nil
+	case found.Flags().Lookup(name) != nil:
+		return found, found.Flags().Lookup(name)
+	}
+	return found, found.Flags().ShorthandLookup(name)
 }
 
 // hasFlag reports whether a command has a flag, by its long or short name.
