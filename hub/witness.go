@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -169,24 +170,32 @@ func (w *witness) readWhole(ctx context.Context, f FileInfo) error {
 	return nil
 }
 
-// download returns the size and the SHA-256 of what the other client downloads, and removes it.
+// download returns the size and the SHA-256 of what the other client downloads, and removes it. It
+// reads the download itself, not the link to it that the client makes at the end: on Windows only
+// administrators and developers may make links.
 func (w *witness) download(ctx context.Context, name string) (n int64, sum string, err error) {
-	path, err := w.other.DownloadFileCtx(ctx, name)
+	_, err = w.other.DownloadFileCtx(ctx, name)
+	if link, is := errors.AsType[*os.LinkError](err); err != nil && !(is && link.Op == "symlink") {
+		return 0, "", err
+	}
+	dir, err := w.other.CacheDir()
 	if err != nil {
 		return 0, "", err
 	}
-	file, err := os.Open(path)
+	blob := filepath.Join(dir, "blobs", downloadName(name))
+	file, err := os.Open(blob)
 	if err != nil {
 		return 0, "", err
 	}
 	h := sha256.New()
 	n, err = io.Copy(h, file)
-	err = errors.Join(err, file.Close())
-	if blob, linkErr := filepath.EvalSymlinks(path); linkErr == nil { // else it isn't fetched again
-		err = errors.Join(err, os.Remove(blob))
-	}
+	err = errors.Join(err, file.Close(), os.Remove(blob)) // else it isn't fetched again
 	return n, hex.EncodeToString(h.Sum(nil)), err
 }
+
+// downloadName is the ETag that the other client sees, and by which it names its download. The hub's
+// own might lead out of its folder.
+func downloadName(path string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(path))) }
 
 // readRange reads the range of a file that was sampled during its upload. Bytes that differ are read
 // again, because no hash covers a range on its way. The other client knows the file's address, but
@@ -299,8 +308,7 @@ func (g *gate) list(out http.ResponseWriter, in *http.Request) {
 	_, _ = out.Write(data)
 }
 
-// head answers with a file's metadata. The other client takes no redirect for an answer. It names
-// its download by the ETag, so the hub's might lead out of its folder.
+// head answers with a file's metadata. The other client takes no redirect for an answer.
 func (g *gate) head(out http.ResponseWriter, in *http.Request, path string) {
 	got, err := g.files.head(in.Context(), FileRef{Repo: g.repo, Commit: g.commit, Path: path})
 	if err != nil {
@@ -308,7 +316,7 @@ func (g *gate) head(out http.ResponseWriter, in *http.Request, path string) {
 		return
 	}
 	h := out.Header()
-	h.Set("ETag", fmt.Sprintf("\"%x\"", sha256.Sum256([]byte(path))))
+	h.Set("ETag", strconv.Quote(downloadName(path)))
 	h.Set(gohf.HeaderXRepoCommit, got.commit)
 	h.Set("Content-Length", fmt.Sprint(got.size))
 }

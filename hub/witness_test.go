@@ -132,6 +132,32 @@ func TestWitnessOfPlainFiles(t *testing.T) {
 	}
 }
 
+// TestWitnessWithoutLinks checks a system that makes no links: the other client fails at its last step,
+// and what it has downloaded is compared all the same.
+func TestWitnessWithoutLinks(t *testing.T) {
+	w := newWorld(t, 100)
+	w.srv.AddRepo(target, map[string][]byte{"config.json": []byte("{}")})
+	commit, dir := w.srv.Head(target, "main"), t.TempDir()
+	removed := 0
+	w.srv.Inject(hubtest.Fault{Host: hubtest.HostHub, Method: "GET", Path: "*/resolve/*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+		snapshots, _ := filepath.Glob(filepath.Join(dir, "*", "*", "snapshots", commit))
+		for _, folder := range snapshots { // so that there's no folder for the link
+			removed++
+			must(t, os.Remove(folder))
+		}
+		x.Next(x.ResponseWriter)
+	}})
+	for text, want := range map[string]bool{"{}": true, "[]": false} {
+		err := w.Witness(t.Context(), dir, target, commit, []hub.FileInfo{{Path: "config.json", Size: 2, SHA256: sum([]byte(text))}}, "config.json")
+		if _, wrong := errors.AsType[*hub.WitnessError](err); (err == nil) != want || wrong == want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if removed == 0 {
+		t.Error("it made its links")
+	}
+}
+
 // TestWitnessOfALyingHub lets the Hub answer the other client with more than was sent, and with names
 // that lead out of its folder. A file that's longer was published wrong; a list that can't be read
 // says nothing. In no case is anything left, or written elsewhere, and the Hub can't send on.

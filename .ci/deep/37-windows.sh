@@ -30,8 +30,21 @@ END
 fi
 windows() { wine "$work/bin/df11-convert.exe" "$@"; }
 
+# A test's output goes to a file, because go test waits for everyone who has the pipe, and Wine's services may start with it.
+cat >"$work/bin/run-test" <<'END'
+#!/usr/bin/env bash
+out=$(mktemp)
+status=0
+wine "$@" >"$out" 2>&1 || status=$?
+cat "$out"
+rm "$out"
+exit "$status"
+END
+chmod +x "$work/bin/run-test"
+
 echo '== tests of what handles files'
-GOOS=windows go test -overlay "$work/overlay.json" -exec wine ./internal/{disk,forward/fetch,forward/spool,ledger,publish}
+GOOS=windows go test -overlay "$work/overlay.json" -exec "$work/bin/run-test" ./internal/{disk,forward/fetch,forward/spool,ledger,publish}
+GOOS=windows go test -overlay "$work/overlay.json" -exec "$work/bin/run-test" -run Witness ./hub
 
 echo '== demo'
 windows demo | tee "$work/demo"

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +33,18 @@ func run(args []string, stdout, stderr *os.File) int {
 	defer cancel(nil)
 	watchSignals(cancel)
 	u := newUI(stdout, stderr)
+	log.SetFlags(0)
+	log.SetOutput(fromLibraries{u})
 	return execute(ctx, u, args)
+}
+
+// fromLibraries writes to the log what libraries print. On Windows, go-huggingface warns of every lock
+// file, because it removes them while they're open.
+type fromLibraries struct{ *ui }
+
+func (l fromLibraries) Write(text []byte) (int, error) {
+	l.log().Info(strings.TrimSpace(string(text)))
+	return len(text), nil
 }
 
 // execute runs a command line, reports how it ended, and returns the exit code.
