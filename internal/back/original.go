@@ -138,8 +138,8 @@ func (p Pair) Samples(ctx context.Context) (same, of int, err error) {
 		if !ok || t.ExactF32 || n == 0 || s.Size() < n || of == sampleTensors {
 			continue
 		}
-		want, err := p.Source.ReadRange(ctx, t.File, t.Offset, n)
-		got := make([]byte, n)
+		want, got := make([]byte, n), make([]byte, n)
+		err := p.Source.ReadRange(ctx, t.File, want, t.Offset)
 		if err == nil {
 			err = streams.ReadFull(s, got, 0)
 		}

@@ -103,9 +103,8 @@ func (d *decoded) Stream(_ context.Context, file int, off, end int64) (io.ReadCl
 	return io.NopCloser(io.NewSectionReader(d.files[file], off, end-off)), nil
 }
 
-func (d *decoded) ReadRange(_ context.Context, file int, off, n int64) ([]byte, error) {
-	b := make([]byte, n)
-	return b, streams.ReadFull(d.files[file], b, off)
+func (d *decoded) ReadRange(_ context.Context, file int, p []byte, off int64) error {
+	return streams.ReadFull(d.files[file], p, off)
 }
 
 func (d *decoded) Local(file int) io.ReaderAt {

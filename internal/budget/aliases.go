@@ -46,12 +46,12 @@ func SampleAliases(ctx context.Context, src model.Source, p *plan.Plan,
 func compareRun(ctx context.Context, src model.Source, a plan.Alias, off, size int64) error {
 	var read [2][]byte
 	for i, t := range []plan.Tensor{a.Tensor, a.Of} {
-		b, err := src.ReadRange(ctx, t.File, t.Offset+off, size)
-		if err != nil {
+		read[i] = make([]byte, size)
+		if err := src.ReadRange(ctx, t.File, read[i], t.Offset+off); err != nil {
 			return fmt.Errorf("compare %s with %s: %w", a.Tensor.Source, a.Of.Source, err)
 		}
-		if read[i] = b; t.ExactF32 {
-			read[i], _ = spans.Narrow(nil, b)
+		if t.ExactF32 {
+			read[i], _ = spans.Narrow(nil, read[i])
 		}
 	}
 	if bytes.Equal(read[0], read[1]) {

@@ -63,9 +63,9 @@ type counted struct {
 	nBytes atomic.Int64
 }
 
-func (c *counted) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
-	c.nBytes.Add(n)
-	return c.Source.ReadRange(ctx, file, off, n)
+func (c *counted) ReadRange(ctx context.Context, file int, p []byte, off int64) error {
+	c.nBytes.Add(int64(len(p)))
+	return c.Source.ReadRange(ctx, file, p, off)
 }
 
 // estimated estimates a model with the given budget; -1 is the default.

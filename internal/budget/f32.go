@@ -39,14 +39,12 @@ func (r weightReader) ReadAt(p []byte, off int64) (int, error) {
 
 // read fills p with the BF16 bytes of a tensor from off on.
 func (r weightReader) read(t plan.Tensor, p []byte, off int64) error {
-	width := t.Length / t.SpoolBytes()
-	b, err := r.src.ReadRange(r.ctx, t.File, t.Offset+off*width, int64(len(p))*width)
-	if err != nil {
-		return err
-	}
 	if !t.ExactF32 {
-		copy(p, b)
-		return nil
+		return r.src.ReadRange(r.ctx, t.File, p, t.Offset+off)
+	}
+	b := make([]byte, 2*len(p))
+	if err := r.src.ReadRange(r.ctx, t.File, b, t.Offset+2*off); err != nil {
+		return err
 	}
 	if _, inexact := spans.Narrow(p, b); inexact > 0 {
 		return &spans.InexactError{File: r.plan.Source().Weights[t.File].Path, Tensor: t.Source,

@@ -33,18 +33,19 @@ func newWholeFiles(ctx context.Context, src model.Source, p *plan.Plan) wholeFil
 	w := wholeFiles{Source: src}
 	for i, f := range p.Source().Weights {
 		w.files = append(w.files, sync.OnceValues(func() ([]byte, error) {
-			return src.ReadRange(ctx, i, 0, f.Size)
+			b := make([]byte, f.Size)
+			return b, src.ReadRange(ctx, i, b, 0)
 		}))
 	}
 	return w
 }
 
-func (w wholeFiles) ReadRange(_ context.Context, file int, off, n int64) ([]byte, error) {
+func (w wholeFiles) ReadRange(_ context.Context, file int, p []byte, off int64) error {
 	b, err := w.files[file]()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		copy(p, b[off:])
 	}
-	return b[off : off+n], nil
+	return err
 }
 
 // DefaultSampleBytes returns how much of the weights an estimate may read. A small source is read in
@@ -176,11 +177,17 @@ func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt,
 				return 0, err
 			}
 			c.Add(at, buf[:2*n])
-			for i := int64(0); i < 2*n; i += 2 {
-				low |= buf[i]
-			}
+			low |= lowBits(buf[:2*n])
 			r.elem, r.n, at = r.elem+n, r.n-n, at+n
 		}
 	}
 	return low, nil
+}
+
+// lowBits returns all bits set in the lower bytes of weights.
+func lowBits(bf16 []byte) (low byte) {
+	for i := 0; i < len(bf16); i += 2 {
+		low |= bf16[i]
+	}
+	return low
 }

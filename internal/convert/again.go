@@ -69,17 +69,15 @@ func (j *job) isEqual(ctx context.Context, e *forward.AliasError) (string, error
 			continue
 		}
 		a := o.Aliases[i]
-		var read [2]byte
+		var read [2][1]byte
 		for k, t := range []spans.Tensor{a.Tensor, a.Of} {
 			at := e.Byte
 			if t.ExactF32 { // the upper half of each value
 				at = e.Byte/2*4 + 2 + e.Byte%2
 			}
-			b, err := j.Source.ReadRange(ctx, t.File, t.Offset+at, 1)
-			if err != nil {
+			if err := j.Source.ReadRange(ctx, t.File, read[k][:], t.Offset+at); err != nil {
 				return "", fmt.Errorf("read %s again: %w", t.Source, err)
 			}
-			read[k] = b[0]
 		}
 		if read[0] == read[1] {
 			return j.Model.Listing.Weights[a.File].Path, nil

@@ -17,9 +17,8 @@ type Source interface {
 	// Stream reads bytes [off, end) of a weight file, in order. io.EOF comes only after the last.
 	// The caller closes it.
 	Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error)
-	// ReadRange reads n bytes at off of a weight file, for headers and samples. The caller owns
-	// them.
-	ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error)
+	// ReadRange fills p with the bytes at off of a weight file, for samples.
+	ReadRange(ctx context.Context, file int, p []byte, off int64) error
 	// OpenFile reads a whole file that holds no weights. The last read fails if the bytes aren't
 	// the published ones.
 	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)

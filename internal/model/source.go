@@ -30,9 +30,8 @@ func (s *source) Stream(ctx context.Context, file int, off, end int64) (io.ReadC
 	return s.stream(ctx, s.weights[file], off, end)
 }
 
-func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
-	b := make([]byte, n)
-	return b, streams.ReadFull(s.sparse(ctx, s.weights[file]), b, off)
+func (s *source) ReadRange(ctx context.Context, file int, p []byte, off int64) error {
+	return streams.ReadFull(s.sparse(ctx, s.weights[file]), p, off)
 }
 
 func (s *source) Local(file int) io.ReaderAt { return s.held(s.weights[file]) }
