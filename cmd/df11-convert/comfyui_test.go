@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
-	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // comfyCards are the columns of the table, in GB.
@@ -29,7 +27,7 @@ func TestComfyUIFromDiffusers(t *testing.T) {
 			continue
 		}
 		arranged++
-		dir := sparseDenoiser(t, m.Class, m.Parameters, m.Tensors)
+		dir := m.sparse(t)
 		out := must(t, "plan", dir, "--layout", "single", "--sample-bytes", "0")
 		if !regexp.MustCompile(`ComfyUI-DFloat11-Extended +\S+ +yes`).MatchString(out) {
 			t.Errorf("%s: %s", m.Repo, out)
@@ -74,33 +72,7 @@ func TestComfyUIPage(t *testing.T) {
 		if !isFull && i%4 != 1 {
 			continue
 		}
-		dir := sparseDenoiser(t, m.Class, m.Parameters, m.Tensors)
-		var cells []string
-		var sizes string
-		for _, gb := range comfyCards {
-			var doc struct {
-				BF16 int64 `json:"source_bytes"`
-				DF11 struct {
-					Bytes int64 `json:"output_bytes"`
-				} `json:"estimate"`
-				GPUs []struct {
-					BF16 bool `json:"bf16_fits"`
-					DF11 bool `json:"df11_fits"`
-				}
-			}
-			out := must(t, "plan", dir, "--json", "--sample-bytes", "0", "--vram", fmt.Sprintf("%dGB", gb))
-			world.Must(t, json.Unmarshal([]byte(out), &doc))
-			sizes = fmt.Sprintf("%s | %s", human.Bytes(doc.BF16), human.Bytes(doc.DF11.Bytes))
-			cell := "–"
-			if doc.GPUs[0].DF11 {
-				cell = "**DF11**"
-			}
-			if doc.GPUs[0].BF16 {
-				cell = "both"
-			}
-			cells = append(cells, cell)
-		}
-		row := fmt.Sprintf("| %s | %s | %s |\n", m.Repo, sizes, strings.Join(cells, " | "))
+		row := tableRow(t, m.Repo, m.sparse(t), comfyCards, comfyCell)
 		if b[at].WriteString(row); !*updateFits && !strings.Contains(old, row) {
 			t.Errorf("%s lacks %s: run this test with -update-fits", page, row)
 		}
@@ -108,15 +80,21 @@ func TestComfyUIPage(t *testing.T) {
 	if *updateFits {
 		tables := comfyTables(t, old)
 		for i := range tables {
-			header := "| model | BF16 | DF11 |"
-			for _, gb := range comfyCards {
-				header += fmt.Sprintf(" %d GB |", gb)
-			}
-			header += "\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(comfyCards)) + "\n"
-			old = strings.Replace(old, tables[i], header+b[i].String(), 1)
+			old = strings.Replace(old, tables[i], tableHead(comfyCards)+b[i].String(), 1)
 		}
 		world.Must(t, os.WriteFile(page, []byte(old), 0o644))
 	}
+}
+
+// comfyCell returns the cell of one card.
+func comfyCell(g pipeline.Fit) string {
+	switch {
+	case g.BF16:
+		return "both"
+	case g.DF11:
+		return "**DF11**"
+	}
+	return "–"
 }
 
 // comfyTables returns the tables of docs/comfyui.md: of models that the node loads, and of others.
@@ -153,56 +131,22 @@ func TestComfyUIModels(t *testing.T) {
 	}
 }
 
-// sparseDenoiser makes a diffusers folder whose weight file has a true header and a hole.
-func sparseDenoiser(t *testing.T, class string, parameters int64, tensors map[string][]int64) string {
+// sparse makes a folder with the model's config and shapes.
+func (m diffusersModel) sparse(t *testing.T) string {
 	t.Helper()
-	var entries []safetensors.Entry
-	found := int64(0)
-	for pattern, shape := range tensors {
-		for _, name := range expand(pattern) {
-			e := safetensors.Entry{Name: name, DType: safetensors.BF16, Shape: shape}
-			entries = append(entries, e)
-			n := int64(1)
-			for _, dim := range shape {
-				n *= dim
-			}
+	shapes, found := map[string][]int64{}, int64(0)
+	for names, shape := range m.Tensors {
+		n := int64(1)
+		for _, dim := range shape {
+			n *= dim
+		}
+		for _, name := range world.Unbrace(t, names) {
+			shapes[name] = shape
 			found += n
 		}
 	}
-	if found < parameters { // buffers are saved too
-		t.Fatalf("%s: the shapes hold %d values, the class has %d", class, found, parameters)
+	if found < m.Parameters { // buffers are saved too
+		t.Fatalf("%s: the shapes hold %d values, the class has %d", m.Class, found, m.Parameters)
 	}
-	h, err := safetensors.NewHeader(nil, entries)
-	world.Must(t, err)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "diffusion_pytorch_model.safetensors")
-	world.Write(t, file, h.Bytes())
-	if err := os.Truncate(file, h.Size()); err != nil {
-		t.Skipf("NOT TESTED: no room for a hole of %s here: %v", human.Bytes(h.Size()), err)
-	}
-	world.Write(t, filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"_class_name": %q}`, class))
-	return dir
-}
-
-var braces = regexp.MustCompile(`\{([0-9,-]+)\}`)
-
-// expand lists the names that a pattern stands for: {0-18} and {0,2,4} are numbers.
-func expand(pattern string) []string {
-	at := braces.FindStringSubmatchIndex(pattern)
-	if at == nil {
-		return []string{pattern}
-	}
-	var names []string
-	for part := range strings.SplitSeq(pattern[at[2]:at[3]], ",") {
-		first, last, ranged := strings.Cut(part, "-")
-		from, _ := strconv.Atoi(first)
-		to := from
-		if ranged {
-			to, _ = strconv.Atoi(last)
-		}
-		for n := from; n <= to; n++ {
-			names = append(names, expand(pattern[:at[0]]+strconv.Itoa(n)+pattern[at[1]:])...)
-		}
-	}
-	return names
+	return sparseModel(t, fmt.Sprintf(`{"_class_name": %q}`, m.Class), shapes)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 var updateFits = flag.Bool("update-fits", false, "write the table of docs/fits.md")
@@ -27,37 +28,14 @@ func TestFitsPage(t *testing.T) {
 	old, experts, _ := strings.Cut(string(world.Read(t, page)), expertsHeading)
 	intro, _, _ := strings.Cut(old, "| model |")
 	var b strings.Builder
-	b.WriteString(intro + "| model | BF16 | DF11 |")
-	for _, gb := range fitsCards {
-		fmt.Fprintf(&b, " %d GB |", gb)
-	}
-	b.WriteString("\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(fitsCards)) + "\n")
+	b.WriteString(intro + tableHead(fitsCards))
 	const few = 7
 	for i, line := range strings.Split(strings.TrimSpace(string(world.Read(t, "testdata/fits/models.txt"))), "\n") {
 		if !*updateFits && !world.Deep() && i%few != 1 {
 			continue
 		}
 		repo, config, _ := strings.Cut(line, " ")
-		dir := sparseModel(t, config)
-		var cells []string
-		var sizes string
-		for _, gb := range fitsCards {
-			var doc struct {
-				BF16 int64 `json:"source_bytes"`
-				DF11 struct {
-					Bytes int64 `json:"output_bytes"`
-				} `json:"estimate"`
-				GPUs []struct {
-					BF16 int64 `json:"bf16_context"`
-					DF11 int64 `json:"df11_context"`
-				}
-			}
-			out := must(t, "plan", dir, "--json", "--sample-bytes", "0", "--vram", fmt.Sprintf("%dGB", gb))
-			world.Must(t, json.Unmarshal([]byte(out), &doc))
-			sizes = fmt.Sprintf("%s | %s", human.Bytes(doc.BF16), human.Bytes(doc.DF11.Bytes))
-			cells = append(cells, fitsCell(doc.GPUs[0].BF16, doc.GPUs[0].DF11))
-		}
-		row := fmt.Sprintf("| %s | %s | %s |\n", repo, sizes, strings.Join(cells, " | "))
+		row := tableRow(t, repo, sparseModel(t, config, shapesOf(t, config)), fitsCards, fitsCell)
 		if b.WriteString(row); !*updateFits && !strings.Contains(old, row) {
 			t.Errorf("%s lacks %s: run this test with -update-fits", page, row)
 		}
@@ -67,8 +45,39 @@ func TestFitsPage(t *testing.T) {
 	}
 }
 
+// tableHead returns the head of a table of models with a column for each card.
+func tableHead(cards []int) string {
+	head := "| model | BF16 | DF11 |"
+	for _, gb := range cards {
+		head += fmt.Sprintf(" %d GB |", gb)
+	}
+	return head + "\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(cards)) + "\n"
+}
+
+// tableRow plans a model for each card, and returns its row in such a table.
+func tableRow(t *testing.T, repo, dir string, cards []int, cell func(pipeline.Fit) string) string {
+	t.Helper()
+	var cells []string
+	var sizes string
+	for _, gb := range cards {
+		var doc struct {
+			BF16 int64 `json:"source_bytes"`
+			DF11 struct {
+				Bytes int64 `json:"output_bytes"`
+			} `json:"estimate"`
+			GPUs []pipeline.Fit `json:"gpus"`
+		}
+		out := must(t, "plan", dir, "--json", "--sample-bytes", "0", "--vram", fmt.Sprintf("%dGB", gb))
+		world.Must(t, json.Unmarshal([]byte(out), &doc))
+		sizes = fmt.Sprintf("%s | %s", human.Bytes(doc.BF16), human.Bytes(doc.DF11.Bytes))
+		cells = append(cells, cell(doc.GPUs[0]))
+	}
+	return fmt.Sprintf("| %s | %s | %s |\n", repo, sizes, strings.Join(cells, " | "))
+}
+
 // fitsCell returns the cell of one card.
-func fitsCell(bf16, df11 int64) string {
+func fitsCell(g pipeline.Fit) string {
+	bf16, df11 := g.BF16Context, g.DF11Context
 	tokens := func(n int64) string {
 		if n < 1024 {
 			return "under 1k"
@@ -88,16 +97,16 @@ func fitsCell(bf16, df11 int64) string {
 	return "BF16 " + tokens(bf16) + ", DF11 " + tokens(df11)
 }
 
-// sparseModel makes a folder with a config and a sparse weight file.
-func sparseModel(t *testing.T, config string) string {
+// sparseModel makes a folder with a config and a sparse weight file, named as the config's library
+// names it: the header is true, and a hole stands for the weights.
+func sparseModel(t *testing.T, config string, shapes map[string][]int64) string {
 	t.Helper()
-	return sparseFile(t, "model.safetensors", config, shapesOf(t, config))
-}
-
-// sparseFile makes a folder with a config and a sparse weight file: the header is true, and a hole
-// stands for the weights.
-func sparseFile(t *testing.T, name, config string, shapes map[string][]int64) string {
-	t.Helper()
+	parsed, err := catalog.ReadConfig("config.json", []byte(config))
+	world.Must(t, err)
+	weights := "model.safetensors"
+	if parsed.ClassName != "" {
+		weights = "diffusion_pytorch_model.safetensors"
+	}
 	dir := t.TempDir()
 	var tensors []safetensors.Entry
 	for name, shape := range shapes {
@@ -105,7 +114,7 @@ func sparseFile(t *testing.T, name, config string, shapes map[string][]int64) st
 	}
 	h, err := safetensors.NewHeader(nil, tensors)
 	world.Must(t, err)
-	file := filepath.Join(dir, name)
+	file := filepath.Join(dir, weights)
 	world.Write(t, file, h.Bytes())
 	if err := os.Truncate(file, h.Size()); err != nil {
 		t.Skipf("NOT TESTED: no room for a hole of %s here: %v", human.Bytes(h.Size()), err)

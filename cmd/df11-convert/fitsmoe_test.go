@@ -2,17 +2,14 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -44,38 +41,12 @@ func expertModels(t *testing.T) (list []*expertModel) {
 			list[last].source = line[2:]
 		default:
 			names, shape, _ := strings.Cut(line, " ")
-			dims := []int64{}
-			for d := range strings.SplitSeq(shape, "x") {
-				dims = append(dims, int64(whole(t, d)))
-			}
-			for _, n := range unbrace(t, names) {
-				list[last].shapes[n] = dims
+			for _, n := range world.Unbrace(t, names) {
+				list[last].shapes[n] = world.Shape(t, shape)
 			}
 		}
 	}
 	return list
-}
-
-// braced matches the first list of ranges in a name.
-var braced = regexp.MustCompile(`^([^{]*)\{([^}]*)\}(.*)$`)
-
-// unbrace expands "a.{0-2,7}.b" to the four names that it stands for.
-func unbrace(t *testing.T, s string) (names []string) {
-	t.Helper()
-	m := braced.FindStringSubmatch(s)
-	if m == nil {
-		return []string{s}
-	}
-	tails := unbrace(t, m[3])
-	for r := range strings.SplitSeq(m[2], ",") {
-		first, last, _ := strings.Cut(r, "-")
-		for i := whole(t, first); i <= whole(t, cmp.Or(last, first)); i++ {
-			for _, tail := range tails {
-				names = append(names, fmt.Sprint(m[1], i, tail))
-			}
-		}
-	}
-	return names
 }
 
 func whole(t *testing.T, s string) (n int) {
@@ -88,7 +59,7 @@ func whole(t *testing.T, s string) (n int) {
 // expertRow plans a model and returns its row, and how much smaller it becomes.
 func expertRow(t *testing.T, m *expertModel) (row string, percent int64) {
 	t.Helper()
-	dir := sparseShapes(t, m.config, m.shapes)
+	dir := sparseModel(t, m.config, m.shapes)
 	var doc struct {
 		BF16 int64 `json:"source_bytes"`
 		DF11 struct {
@@ -162,14 +133,4 @@ func TestExpertsPage(t *testing.T) {
 	if small < 40 || loaded < small {
 		t.Errorf("%s: only %d mixtures of experts are 30%% smaller, and %d of these load in df11", page, small, loaded)
 	}
-}
-
-// sparseShapes is sparseModel for tensors of these shapes.
-func sparseShapes(t *testing.T, config string, shapes map[string][]int64) string {
-	t.Helper()
-	name := "model.safetensors"
-	if parsed, err := catalog.ReadConfig("config.json", []byte(config)); err == nil && parsed.ClassName != "" {
-		name = "diffusion_pytorch_model.safetensors"
-	}
-	return sparseFile(t, name, config, shapes)
 }

@@ -3,16 +3,15 @@ package plan
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // class is a model class as the library that defines it builds it: every parameter with its shape
@@ -154,63 +153,17 @@ func (c class) left(in map[string]bool, tied bool, e *catalog.Entry) []string {
 // readClasses reads testdata/classes/classes.txt.
 func readClasses(t *testing.T) []class {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "classes", "classes.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var list []class
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(string(world.Read(t, filepath.Join("testdata", "classes", "classes.txt")))) {
 		f := strings.Fields(line)
 		if f[0] == "=" {
 			list = append(list, class{entry: f[1], name: f[2], library: strings.Join(f[3:], " ")})
 			continue
 		}
 		c := &list[len(list)-1]
-		for _, name := range unbrace(t, f[0]) {
-			c.params = append(c.params, param{name, parseShape(t, f[1]), f[2]})
+		for _, name := range world.Unbrace(t, f[0]) {
+			c.params = append(c.params, param{name, world.Shape(t, f[1]), f[2]})
 		}
 	}
 	return list
-}
-
-// unbrace expands "a.{0-2,7}.b" to the four names that it stands for.
-func unbrace(t *testing.T, s string) []string {
-	t.Helper()
-	head, rest, ok := strings.Cut(s, "{")
-	if !ok {
-		return []string{s}
-	}
-	set, tail, _ := strings.Cut(rest, "}")
-	tails := unbrace(t, tail)
-	var out []string
-	for r := range strings.SplitSeq(set, ",") {
-		first, last, ok := strings.Cut(r, "-")
-		if !ok {
-			last = first
-		}
-		for i := parseInt(t, first); i <= parseInt(t, last); i++ {
-			for _, end := range tails {
-				out = append(out, head+strconv.FormatInt(i, 10)+end)
-			}
-		}
-	}
-	return out
-}
-
-func parseShape(t *testing.T, s string) []int64 {
-	t.Helper()
-	var shape []int64
-	for d := range strings.SplitSeq(s, "x") {
-		shape = append(shape, parseInt(t, d))
-	}
-	return shape
-}
-
-func parseInt(t *testing.T, s string) int64 {
-	t.Helper()
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

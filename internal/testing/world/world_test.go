@@ -3,6 +3,7 @@ package world_test
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -73,5 +74,20 @@ func TestFiles(t *testing.T) {
 	}
 	if sum := world.Sum([]byte("abc")); sum != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
 		t.Errorf("SHA-256 of abc: %s", sum)
+	}
+}
+
+// TestShapes: names in braces are written out in their order, and a shape is a list of numbers.
+func TestShapes(t *testing.T) {
+	for text, want := range map[string][]string{
+		"a.b": {"a.b"}, "a.{0-2,7}.b": {"a.0.b", "a.1.b", "a.2.b", "a.7.b"}, "{9-10}": {"9", "10"},
+		"{0,3}.x.{1-2}": {"0.x.1", "0.x.2", "3.x.1", "3.x.2"},
+	} {
+		if got := world.Unbrace(t, text); !slices.Equal(got, want) {
+			t.Errorf("%s stands for %q", text, got)
+		}
+	}
+	if got := world.Shape(t, "4096x1x128"); !slices.Equal(got, []int64{4096, 1, 128}) {
+		t.Errorf("4096x1x128 is %d", got)
 	}
 }
