@@ -28,7 +28,7 @@ var happenings = []struct {
 		s.Push(source, "main", map[string][]byte{"README.md": []byte("# new")})
 	}},
 	{"weights of the source", true, "", func(s *hubtest.Server, source, _ string) {
-		s.AddModel(source, hubtest.NewLlama(99, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 1}))
+		s.AddModel(source, hubtest.NewLlama(99, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 1, Extra: hubtest.OwnPicture}))
 	}},
 	{"a file of the target deleted", true, "", func(s *hubtest.Server, _, target string) {
 		s.Push(target, "main", map[string][]byte{"lm_head.safetensors": nil})

@@ -369,7 +369,7 @@ func fourModels(t *testing.T, opts ...hubtest.Option) (s *hubtest.Server, list s
 	var ids []string
 	for i := range 4 {
 		ids = append(ids, fmt.Sprintf("org/m%d", i))
-		s.AddModel(ids[i], hubtest.NewLlama(uint64(i), hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 1}))
+		s.AddModel(ids[i], hubtest.NewLlama(uint64(i), hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 1, Extra: hubtest.OwnPicture}))
 	}
 	list = filepath.Join(t.TempDir(), "list.yaml")
 	world.Write(t, list, []byte("models: ["+strings.Join(ids, ", ")+"]"))

@@ -28,7 +28,7 @@ var inMemory = hubtest.InMemory("https://hub.test", "https://storage.test")
 func killModel(layers int) *hubtest.Model {
 	return hubtest.NewLlama(5, hubtest.ModelOptions{
 		Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
-		Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
+		Extra: hubtest.OwnPicture,
 	})
 }
 

@@ -22,7 +22,7 @@ const (
 
 // smallModel returns a model of the shape that these tests use.
 func smallModel(seed uint64) *hubtest.Model {
-	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000})
+	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000, Extra: hubtest.OwnPicture})
 }
 
 // copies makes acme/small, at that commit, in each of the ways in which a model gets onto a disk, and

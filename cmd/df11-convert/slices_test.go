@@ -130,7 +130,7 @@ func newFleet(t *testing.T, n int) *fleet {
 		}
 		f.AddModel(id, hubtest.NewLlama(uint64(i), hubtest.ModelOptions{
 			Layers: 1 + i%3, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 20_000,
-			Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
+			Extra: hubtest.OwnPicture,
 		}))
 		list += "- " + id + "\n"
 	}

@@ -72,7 +72,8 @@ func newTrouble(t *testing.T, models int, rnd *rand.Rand) *trouble {
 	for i := range models {
 		ids = append(ids, fmt.Sprintf("org/m%d", i))
 		n.server.AddModel(ids[i], hubtest.NewLlama(uint64(i), hubtest.ModelOptions{
-			Hidden: 16, Heads: 2, Vocab: 64 << rnd.IntN(3), Layers: 1 + rnd.IntN(3), ShardBytes: 4 << 10 << (2 * rnd.IntN(2))}))
+			Hidden: 16, Heads: 2, Vocab: 64 << rnd.IntN(3), Layers: 1 + rnd.IntN(3), ShardBytes: 4 << 10 << (2 * rnd.IntN(2)),
+			Extra: hubtest.OwnPicture}))
 	}
 	list := filepath.Join(t.TempDir(), "list.yaml")
 	world.Write(t, list, []byte("models: ["+strings.Join(ids, ", ")+"]"))

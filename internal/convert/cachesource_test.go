@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -23,7 +24,7 @@ import (
 func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path string, change func([]byte) []byte) (copied string)) {
 	t.Helper()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: map[string][]byte{
-		"df11.png": []byte("a picture"), "tokenizer.model": bytes.Repeat([]byte("token"), 5000)}})
+		names.Chart: hubtest.OwnPicture[names.Chart], "tokenizer.model": bytes.Repeat([]byte("token"), 5000)}})
 	w, log = newWorld(t, m, hubtest.WithLFSThreshold(20_000)), new(bytes.Buffer)
 	cache := t.TempDir()
 	files := w.Files(sourceRepo, "main")

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -22,7 +23,7 @@ import (
 // withToken is the small model with one more large file that is carried over.
 func withToken() *hubtest.Model {
 	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, Extra: map[string][]byte{
-		"df11.png": []byte("a picture"), "tokenizer.model": bytes.Repeat([]byte("token"), 5000)}})
+		names.Chart: hubtest.OwnPicture[names.Chart], "tokenizer.model": bytes.Repeat([]byte("token"), 5000)}})
 }
 
 // copyWorld is a hub that can copy large files between repos.
@@ -198,7 +199,7 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 // to a system's limit on open files.
 func TestLastCommitOpensFilesOneAtATime(t *testing.T) {
 	t.Parallel()
-	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: noPicture})
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: hubtest.OwnPicture})
 	w := newWorld(t, m)
 	more := map[string][]byte{}
 	for i := range 200 {

@@ -19,7 +19,7 @@ func (w *world) corrupted(n int) {
 // before they report anything.
 func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 256, Intermediate: 512, Vocab: 64, Layers: 1, Extra: noPicture}))
+	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 256, Intermediate: 512, Vocab: 64, Layers: 1, Extra: hubtest.OwnPicture}))
 	w.mustConvert(t)
 	levels := func(level convert.Level) func(p back.Pair) error {
 		return func(p back.Pair) error {

@@ -90,7 +90,7 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 	t.Parallel()
 	survivesWrongBits(t, func() *world {
 		return f32World(t, hubtest.NewLlama(13, hubtest.ModelOptions{
-			Hidden: 128, Intermediate: 256, Vocab: 1000, Layers: 2, ShardBytes: 500_000, Extra: noPicture,
+			Hidden: 128, Intermediate: 256, Vocab: 1000, Layers: 2, ShardBytes: 500_000, Extra: hubtest.OwnPicture,
 		}), nil)
 	})
 }
@@ -100,7 +100,7 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 func TestWrongBitIsNoOtherTwin(t *testing.T) {
 	t.Parallel()
 	files := hubtest.NewLlama(13, hubtest.ModelOptions{
-		Hidden: 64, Intermediate: 96, Vocab: 1000, Layers: 6, Tied: true, StoreTied: true, Extra: noPicture,
+		Hidden: 64, Intermediate: 96, Vocab: 1000, Layers: 6, Tied: true, StoreTied: true, Extra: hubtest.OwnPicture,
 	}).Files()
 	list := tensors(t, files["model.safetensors"])
 	slices.SortStableFunc(list, func(a, b shared.Tensor) int {

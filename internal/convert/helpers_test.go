@@ -295,10 +295,6 @@ func (l *outputLog) take() []string {
 	return files
 }
 
-// noPicture makes a model bring the card's picture itself: drawing one takes longer than the rest
-// of a tiny conversion.
-var noPicture = map[string][]byte{"df11.png": []byte("a picture")}
-
 // small is a model of two layers in several files, with a unit that lies in more than one of them.
 func small() *hubtest.Model { return seeded(7) }
 
@@ -307,7 +303,7 @@ func retrained() *hubtest.Model { return seeded(8) }
 
 // seeded is small with the weights of a seed.
 func seeded(seed uint64) *hubtest.Model {
-	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
+	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: hubtest.OwnPicture})
 }
 
 // reference returns the target of an undisturbed conversion of a model.

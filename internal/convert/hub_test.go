@@ -21,7 +21,7 @@ import (
 
 // layoutModel is one model whose tensors are dealt to files in many ways; its units never change.
 func layoutModel(order hubtest.Order, shardBytes int64) *hubtest.Model {
-	return hubtest.NewLlama(21, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 11, Order: order, ShardBytes: shardBytes, Extra: noPicture})
+	return hubtest.NewLlama(21, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 11, Order: order, ShardBytes: shardBytes, Extra: hubtest.OwnPicture})
 }
 
 // TestHubEqualsLocal checks that the published files have the bytes of a local conversion: for

@@ -26,13 +26,13 @@ import (
 // a spool differs from what was in progress.
 func several() *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{
-		Hidden: 128, Intermediate: 1024, Vocab: 2000, Layers: 3, ShardBytes: 2_000_000, Order: hubtest.OrderModel, Extra: noPicture,
+		Hidden: 128, Intermediate: 1024, Vocab: 2000, Layers: 3, ShardBytes: 2_000_000, Order: hubtest.OrderModel, Extra: hubtest.OwnPicture,
 	})
 }
 
 // mediumHead is a model of 11 MB with two tensors of 4 MB each.
 func mediumHead() *hubtest.Model {
-	return hubtest.NewLlama(13, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 8000, Layers: 2, Extra: noPicture})
+	return hubtest.NewLlama(13, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 8000, Layers: 2, Extra: hubtest.OwnPicture})
 }
 
 // onDisk makes every spool a file.

@@ -20,7 +20,7 @@ import (
 
 // manyOutputs is a model of 14 MB whose units give files of 1.2 MB.
 func manyOutputs() *hubtest.Model {
-	return hubtest.NewLlama(17, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 64, Layers: 8, Extra: noPicture})
+	return hubtest.NewLlama(17, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 64, Layers: 8, Extra: hubtest.OwnPicture})
 }
 
 // TestLeftoversKeepToTheDisk checks that finished outputs of a stopped run count against the next

@@ -16,7 +16,7 @@ import (
 // file.
 func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
+	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: hubtest.OwnPicture}))
 	w.mustConvert(t)
 	check := func(means forward.Means) (*convert.VerifyReport, int64) {
 		opt := convert.PairOptions{Pair: w.pair(t, 1), Level: convert.LevelFull, WorkDir: t.TempDir(), Means: means}

@@ -132,9 +132,9 @@ func newOwnership(t *testing.T, seed uint64) *ownership {
 	w := newWorld(t, small())
 	w.Push(sourceRepo, "main", text("LICENSE", "mit", "generation_config.json", "{}"))
 	w.AddModel("org/other", seeded(2))
-	pipe := map[string][]byte{"LICENSE": []byte("mit"), "df11.png": []byte("a picture"), "model_index.json": []byte(
+	pipe := map[string][]byte{"LICENSE": []byte("mit"), names.Chart: hubtest.OwnPicture[names.Chart], "model_index.json": []byte(
 		`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": ["diffusers", "WanTransformer3DModel"]}`)}
-	single := map[string][]byte{"df11.png": []byte("a picture")}
+	single := map[string][]byte{names.Chart: hubtest.OwnPicture[names.Chart]}
 	picture := plan.Options{Include: []string{names.Chart}}
 	for i, dir := range []string{"transformer", "transformer_2"} {
 		c := shared.NewCheckpoint(uint64(i))
@@ -290,7 +290,7 @@ func (o *ownership) commit(m *maker) {
 	files := map[string][]byte{name: b}
 	if m.source == sourceRepo && o.IntN(3) == 0 {
 		o.tell("with other weights") // than any other source
-		maps.Copy(files, hubtest.NewLlama(10+o.Uint64N(3), hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2 + o.IntN(2), ShardBytes: 30_000, Extra: noPicture}).Files())
+		maps.Copy(files, hubtest.NewLlama(10+o.Uint64N(3), hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2 + o.IntN(2), ShardBytes: 30_000, Extra: hubtest.OwnPicture}).Files())
 		for old := range o.Files(sourceRepo, "main") {
 			if _, is := files[old]; !is && strings.HasSuffix(old, ".safetensors") {
 				files[old] = nil

@@ -43,7 +43,7 @@ func foreign(t *testing.T, err error, file string) *publish.ConflictError {
 
 // taller is small with a layer more.
 func taller() *hubtest.Model {
-	return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 30_000, Extra: noPicture})
+	return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 30_000, Extra: hubtest.OwnPicture})
 }
 
 // TestResultOfAnotherProgramIsReplacedAtOnce checks that a target that a loader takes for a model

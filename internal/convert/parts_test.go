@@ -72,7 +72,7 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 // wrong outputs again.
 func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
-	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 1, Extra: noPicture})
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 1, Extra: hubtest.OwnPicture})
 	for fromEnd, sampled := range map[int]bool{1: true, 100: false} {
 		dir, w, want := writeModel(t, m), newWorld(t, nil), newWorld(t, nil)
 		sample := func() string {

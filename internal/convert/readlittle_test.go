@@ -15,7 +15,7 @@ import (
 // and that the structure check of a DF11 model reads a few small pieces of each file.
 func TestChecksReadLittle(t *testing.T) {
 	t.Parallel()
-	m := hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Vocab: 512, Layers: 4, ShardBytes: 12 << 20, Extra: noPicture})
+	m := hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Vocab: 512, Layers: 4, ShardBytes: 12 << 20, Extra: hubtest.OwnPicture})
 	w := newWorld(t, m)
 	w.mustConvert(t)
 	w.ResetLog()

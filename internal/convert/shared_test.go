@@ -46,7 +46,7 @@ var experts = sync.OnceValue(func() map[string][]byte {
 		expertsFirst: files[0].File(), expertsSecond: files[1].File(),
 		"model.safetensors.index.json": []byte(`{"metadata": {}, "weight_map": {` + strings.Join(index, ", ") + "}}"),
 		"config.json":                  []byte(`{"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "tie_word_embeddings": false}`),
-		names.Chart:                    noPicture[names.Chart],
+		names.Chart:                    hubtest.OwnPicture[names.Chart],
 	}
 })
 

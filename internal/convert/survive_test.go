@@ -99,13 +99,13 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 // at once.
 func scattered() *hubtest.Model {
 	return hubtest.NewLlama(19, hubtest.ModelOptions{
-		Hidden: 128, Vocab: 6000, Layers: 6, ShardBytes: 1_500_000, Order: hubtest.OrderScattered, Extra: noPicture,
+		Hidden: 128, Vocab: 6000, Layers: 6, ShardBytes: 1_500_000, Order: hubtest.OrderScattered, Extra: hubtest.OwnPicture,
 	})
 }
 
 // deep is a model with more outputs than fit one batch.
 func deep() *hubtest.Model {
-	return hubtest.NewLlama(11, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000, Extra: noPicture})
+	return hubtest.NewLlama(11, hubtest.ModelOptions{Layers: 70, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000, Extra: hubtest.OwnPicture})
 }
 
 // calm is what an undisturbed run of a model does.

@@ -118,7 +118,7 @@ func TestNobodysFilesAreLost(t *testing.T) {
 	if err := os.Symlink("a", filepath.Join(t.TempDir(), "b")); err != nil {
 		t.Skip("NOT TESTED: no symbolic links here: ", err)
 	}
-	extra := map[string][]byte{"df11.png": []byte("a picture"), "tokenizer.json": []byte("{}"), "chat/template.jinja": []byte("{{ x }}")}
+	extra := map[string][]byte{names.Chart: hubtest.OwnPicture[names.Chart], "tokenizer.json": []byte("{}"), "chat/template.jinja": []byte("{{ x }}")}
 	known := func(seed uint64) *hubtest.Model {
 		return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, Extra: extra})
 	}

@@ -16,7 +16,7 @@ import (
 
 // formModel has a head of 64 × 64 weights: one chunk of codes.
 func formModel() *hubtest.Model {
-	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: noPicture})
+	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: hubtest.OwnPicture})
 }
 
 // TestNothingToGain checks that a model without any module for DF11 is refused, because the result

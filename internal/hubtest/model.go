@@ -35,6 +35,10 @@ type ModelOptions struct {
 	Extra  map[string][]byte // further files; nil content leaves a file out
 }
 
+// OwnPicture are further files of a model that brings the card's picture itself: to draw one takes
+// longer than the rest of a tiny conversion.
+var OwnPicture = map[string][]byte{"df11.png": []byte("a picture")}
+
 // An Order is how tensors are spread over the files.
 type Order int
 
