@@ -50,7 +50,7 @@ func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file])
 
 // OpenLocal opens a folder or one .safetensors file, and reads its small files and headers. A file
 // is the whole source, whatever is next to it, unless it has a name of a library, such as
-// model.safetensors: then it stands for its folder. Results of conversions inside a folder aren't part
+// model.safetensors or that of its index: then it stands for its folder. Results of conversions inside a folder aren't part
 // of the source. memory limits what headers and small files take; 0 is no limit.
 func OpenLocal(ctx context.Context, name string, opt plan.Options,
 	memory int64) (Source, *Model, error) {
@@ -63,7 +63,8 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options,
 		return nil, nil, err
 	}
 	base := filepath.Base(abs)
-	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true,
+	weights := strings.TrimSuffix(base, ".index.json")
+	m, deep := &Model{Name: strings.TrimSuffix(weights, ".safetensors"), Local: true,
 		Folder: abs}, true
 	if !st.IsDir() {
 		if opt.WeightFile != "" {
@@ -72,7 +73,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options,
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
 		deep = reader.FamilyOf(base) != catalog.ComfyUI
-		if base == names.Weights {
+		if weights == names.Weights {
 			m.Name = filepath.Base(m.Folder)
 		}
 	}
