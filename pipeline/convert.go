@@ -188,8 +188,7 @@ func (s *session) openWhole(ctx context.Context, opt *Options, source string) (*
 
 // publishHint says how to publish a folder with a DF11 model, if that's what the user tried.
 func (s *session) publishHint(ctx context.Context, err error, opt *Options, source string) error {
-	refused, _ := errors.AsType[*plan.RefusedError](err)
-	if refused == nil || refused.Next != plan.IsDF11 || !opt.Push || opt.OnHub || !model.Exists(source) {
+	if !isDF11(err) || !opt.Push || opt.OnHub || !model.Exists(source) {
 		return err
 	}
 	d, openErr := s.openDF11(ctx, source)

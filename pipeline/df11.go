@@ -147,6 +147,9 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 		if wraps[*plan.RefusedError](err) {
 			err = refused
 		}
+		if isDF11(err) {
+			err = hint.On(err, hint.OtherOriginal)
+		}
 		if recipe.File+recipe.Component+recipe.Like == "" && wraps[*plan.RefusedError](err) {
 			err = &unlike{err}
 		}

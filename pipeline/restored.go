@@ -32,8 +32,8 @@ func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Optio
 		from.Layout = catalog.Diffusers
 	}
 	o, err := s.openRestored(ctx, spec, from, opt.Layout, refused)
-	isDF11 := o != nil || err != nil
-	if !isDF11 && opt.Layout == catalog.ComfyUI && opt.WeightFile == "" {
+	restored := o != nil || err != nil
+	if !restored && opt.Layout == catalog.ComfyUI && opt.WeightFile == "" {
 		o, err = s.openSource(ctx, spec, from, onHub)
 		if wraps[*plan.RefusedError](err) { // it's in no layout that we know
 			return nil, nil
@@ -48,7 +48,7 @@ func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Optio
 	case o != nil && !here:
 		return nil, errors.Join(catalog.Refuse(downloadHint(spec, opt.Layout), "%s: %v", spec,
 			model.ErrRemoteWeights), o.Close())
-	case o != nil || err != nil || !isDF11:
+	case o != nil || err != nil || !restored:
 		return o, err
 	}
 	return nil, catalog.Refuse(hint.NotArranged,

@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -100,9 +101,7 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 	if opt.Layout == "" || err == nil && !needsArranging(o, opt) || err != nil && !wraps[*plan.RefusedError](err) {
 		return o, err
 	}
-	refused, _ := errors.AsType[*plan.RefusedError](err)
-	isDF11 := refused != nil && refused.Next == plan.IsDF11
-	other, otherErr := s.openForLayout(ctx, spec, opt, onHub, isDF11)
+	other, otherErr := s.openForLayout(ctx, spec, opt, onHub, isDF11(err))
 	if other == nil && otherErr == nil {
 		return o, err
 	}
@@ -116,14 +115,23 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 	return other, s.plan(ctx, other, spec, opt)
 }
 
+// isDF11 reports whether an error refuses a source that is a DF11 model.
+func isDF11(err error) bool {
+	refused, _ := errors.AsType[*plan.RefusedError](err)
+	return refused != nil && refused.Next == plan.IsDF11
+}
+
 // openPlanned opens a source that isn't DF11, and makes the plan.
 func (s *session) openPlanned(ctx context.Context, spec string, opt plan.Options,
 	onHub bool) (*opened, error) {
 	o, err := s.openSource(ctx, spec, opt, onHub)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.plan(ctx, o, spec, opt)
 	}
-	if err := s.plan(ctx, o, spec, opt); err != nil {
+	if isDF11(err) {
+		err = hint.On(err, hint.IsDF11.With("model", human.ShellWord(spec)))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return o, nil

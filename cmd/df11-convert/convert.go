@@ -81,7 +81,8 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 				choose(check == "", "", "; to check it: "), check)
 			return
 		}
-		printReport(w, report, f.publishCommand(u, report), checkCommand(report, spec))
+		printReport(w, report, f.publishCommand(u, report), checkCommand(report, spec),
+			finishCommand(u.args))
 	})
 	return nil
 }

@@ -258,7 +258,7 @@ var mishaps = []mishap{
 		h.write("gpt2/config.json", `{"model_type":"gpt2","architectures":["GPT2LMHeadModel"]}`)
 		h.write("gpt2/model.safetensors", string(llamaFiles("BF16", 0, "")["model.safetensors"]))
 	}, then: "plan org/model"},
-	{cause: hint.IsDF11, args: "plan DIR/out", before: func(h *helped) { h.converted("out") }, then: "verify DIR/out --against DIR/m"},
+	{cause: hint.IsDF11, args: "plan DIR/out", before: func(h *helped) { h.converted("out") }, step: "/out; get the BF16 files back with: df11-convert decode ", then: "decode DIR/out -o DIR/back"},
 	{cause: hint.PublishDF11, args: "DIR/out --push", before: func(h *helped) { h.converted("out") }, then: "DIR/m -o DIR/out --push"},
 	{cause: hint.PublishFile, args: "DIR/one --push", before: func(h *helped) {
 		h.write("flux.safetensors", string(comfyFlux("")))
@@ -507,6 +507,8 @@ var mishaps = []mishap{
 		h.hub.AddModel("org/two", smallModel(2))
 		world.Must(h.T, os.Remove(filepath.Join(h.dir, "out/df11-manifest.json")))
 	}, then: "verify DIR/out --against DIR/m"},
+	{cause: hint.OtherOriginal, args: "verify DIR/out --against DIR/out2", before: func(h *helped) { h.converted("out"); h.converted("out2") },
+		step: "with --against", then: "verify DIR/out --against DIR/m"},
 	{cause: hint.OwnOriginal, args: "verify DIR/out --against DIR/out", before: func(h *helped) { h.converted("out") }, step: "a folder elsewhere", then: "verify DIR/out --against DIR/m"},
 	{cause: hint.OtherOriginal, kind: pipeline.ErrOtherOriginal, args: "verify DIR/out --against org/two", before: func(h *helped) { h.converted("out"); h.hub.AddModel("org/two", smallModel(2)) },
 		then: "verify DIR/out --against DIR/m"},

@@ -56,8 +56,8 @@ func (f *forecast) print(w io.Writer, width int) {
 	}
 	t.row("commit", "%s", f.Commit)
 	if len(f.Published) > 0 {
-		t.row("DF11 exists", "%s, according to its card; check with: df11-convert verify",
-			human.List(f.Published))
+		t.row("DF11 exists", "%s, according to its card; check with: df11-convert verify %s",
+			human.List(f.Published), human.ShellWord(f.Published[0]))
 	}
 	t.row("layout", "%s", f.Layout)
 	t.row("pattern dict", "%s", dictOrigin(f.Entry, f.Provenance))

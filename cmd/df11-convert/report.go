@@ -17,8 +17,9 @@ func (t *table) sizes(s pipeline.Sizes) {
 }
 
 // printReport writes a conversion's outcome for people. publish is the command that publishes a
-// result that is only in a folder, and check the one that compares it with its original.
-func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
+// result that is only in a folder, and check the one that compares it with its original,
+// and finish the one that completes the parts of which it is one.
+func printReport(w io.Writer, r *pipeline.Report, publish, check, finish string) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -40,7 +41,7 @@ func printReport(w io.Writer, r *pipeline.Report, publish, check string) {
 	t.row("folder", "%s", r.Target.Folder)
 	t.row(choose(r.Target.Part == "", "published", "uploaded to"), "%s", r.Target.URL)
 	if r.Target.Part != "" {
-		t.row("left to do", "--finish, when all parts are uploaded")
+		t.row("left to do", "%s, when all parts are uploaded", finish)
 	}
 	t.row("time", "%.1f s", r.Made.Seconds)
 	t.row("to check", "%s", check)

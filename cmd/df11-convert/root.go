@@ -81,6 +81,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		Version:                    versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			u.args = args
 			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"},
 				u.command) {
 				u.resume = resumeCommand(args)
@@ -183,6 +184,20 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 // resumeCommand returns the command line that continues a stopped run.
 func resumeCommand(args []string) string {
 	return "df11-convert " + strings.Join(transform(args, human.ShellWord), " ")
+}
+
+// finishCommand returns the command line that completes what those of all parts have published.
+func finishCommand(args []string) string {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--shard":
+			i++
+		case !strings.HasPrefix(args[i], "--shard="):
+			rest = append(rest, args[i])
+		}
+	}
+	return resumeCommand(append(rest, "--finish"))
 }
 
 // withArgument makes c require one argument, which its usage names, and run on it.

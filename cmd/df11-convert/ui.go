@@ -37,6 +37,7 @@ type ui struct {
 	json      bool
 	verbose   bool
 	logFormat string
+	args      []string
 	resume    string // command that continues after an interruption
 	command   string // the running command, for --json
 	found     any    // what the command found, for --json

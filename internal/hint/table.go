@@ -135,8 +135,8 @@ var (
 	// of an entry of the catalog, which has the text
 	Entry = row("Entry", "{text}")
 
-	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify; get the "+
-		"BF16 files back with: df11-convert decode")
+	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify {model}; "+
+		"get the BF16 files back with: df11-convert decode {model}")
 	PublishDF11 = row("PublishDF11", "run the command that made the folder again, with --push and -o "+
 		"{folder}; without its source, add --layout {layout} here, which decodes the folder and makes it "+
 		"again")
