@@ -28,14 +28,14 @@ import (
 // may be a DF11 model, too. When Convert returns no error, the folder and the repo are complete,
 // and every weight was compared with the source, with two exceptions that the report names: files
 // that an earlier run has verified, and a target that was up to date. After an error, the same call
-// continues where this one stopped. If ctx ends, the error wraps its cause. Errors are of type
-// *Error.
+// continues where this one stopped. If ctx ends before that, the error wraps its cause. Errors are of
+// type *Error.
 func Convert(ctx context.Context, source string, opt Options) (*Report, error) {
 	report, err := convertSource(ctx, source, opt)
-	if err := opt.ended(ctx, err); err != nil {
-		return nil, err
+	if err == nil { // the result is complete, even if ctx ended in the last moment
+		return report, nil
 	}
-	return report, nil
+	return nil, opt.ended(ctx, err)
 }
 
 // ended describes how a call ended: by its context, which counts first, or by err.

@@ -305,7 +305,7 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		answered[i] = answered[i] || err == nil
 		ended := ctx.Err() != nil || alike
 		switch {
-		case ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
 			r, first = batchResult{Source: m.spec(), Outcome: outcomeStopped}, context.Cause(ctx)
 		case err != nil:
 			u.complain(m.spec(), r.Error)
@@ -322,7 +322,11 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 			continue
 		}
 		for j := range models[i+1:] {
-			b.add(untried(models[i+1+j], known[i+1+j]))
+			rest := untried(models[i+1+j], known[i+1+j])
+			if rest.Outcome == outcomeNotTried && ctx.Err() != nil {
+				first = context.Cause(ctx)
+			}
+			b.add(rest)
 		}
 		break
 	}

@@ -62,7 +62,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	ctx, done := f.limitTime(ctx)
 	defer done()
 	report, err := convertOne(ctx, u, f, spec)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {

@@ -160,7 +160,7 @@ func (u *ui) log() *slog.Logger {
 
 // report prints the document of --json, or an error with its hints, and returns the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
-	if errors.Is(context.Cause(ctx), errInterrupted) {
+	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
 		err = errInterrupted
 	}
 	f := u.failure(err)
@@ -245,10 +245,12 @@ func (w work) String() string {
 		return fmt.Sprintf("%d of %s saved in the folder", w.finished, files)
 	case !w.uploads:
 		return files + " saved in the folder, but the files next to them aren't complete"
+	case w.uploaded == 0: // a last commit may have arrived
+		return fmt.Sprintf("%d of %s saved", w.finished, files)
 	case w.uploaded < w.files:
-		return fmt.Sprintf("%d of %s saved, %d of them published", w.finished, files, w.uploaded)
+		return fmt.Sprintf("%d of %s saved, at least %d of them published", w.finished, files, w.uploaded)
 	}
-	return files + " published, but the last step isn't done"
+	return files + " published, but maybe not the files next to them"
 }
 
 // complain prints an error about of ("" is the whole run) and its hints. --verbose adds the

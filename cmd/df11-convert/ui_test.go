@@ -2,17 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -59,6 +63,29 @@ func TestResumeAfterAnError(t *testing.T) {
 	}
 }
 
+// TestAStopThatComesTooLate checks that a run that has done everything ends well, also if a signal
+// comes before it has printed that.
+func TestAStopThatComesTooLate(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errInterrupted)
+	if code := newUI(os.Stdout, os.Stderr).report(ctx, nil); code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+	folder := filepath.Join(t.TempDir(), "out")
+	model := t.TempDir()
+	world.WriteAll(t, model, hubtest.NewLlama(1, hubtest.ModelOptions{Layers: 1}).Files())
+	ctx, stop = context.WithCancelCause(t.Context())
+	report, err := pipeline.Convert(ctx, model, pipeline.Options{Folder: folder,
+		Means: pipeline.Means{Progress: func(p pipeline.Progress) {
+			if p.Ended {
+				stop(errInterrupted)
+			}
+		}}})
+	if err != nil || ctx.Err() == nil || report.Target.Folder != folder {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
 // TestAStoppedListCountsOneModel checks that what a list says when it's stopped is about the model whose
 // turn it was, not about the models before.
 func TestAStoppedListCountsOneModel(t *testing.T) {
@@ -77,11 +104,11 @@ func TestAStoppedListCountsOneModel(t *testing.T) {
 	stopped("")
 	u.now = work{model: "org/a"}
 	at(5, 5)
-	stopped("org/a: 5 weight files published, but the last step isn't done; ")
+	stopped("org/a: 5 weight files published, but maybe not the files next to them; ")
 	u.now = work{model: "org/b"}
 	stopped("org/b: this run has saved nothing; ")
 	at(2, 1)
-	stopped("org/b: 2 of 5 weight files saved, 1 of them published; ")
+	stopped("org/b: 2 of 5 weight files saved, at least 1 of them published; ")
 }
 
 // TestPeople checks that the log for people writes a warning as one sentence, and nothing below
