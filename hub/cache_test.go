@@ -107,6 +107,9 @@ func cacheServes(t *testing.T, shared bool) {
 	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, ErrOffline) {
 		t.Error(err)
 	}
+	if err := c.Missing("a/b", testCommit, []string{"x"}); !errors.Is(err, ErrOffline) || !isA[*Error](err) {
+		t.Error(err)
+	}
 }
 
 // TestCacheFindsCopiesByTheirHash checks that a copy is found by its hash among its repo's blobs, or

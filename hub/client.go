@@ -114,8 +114,8 @@ func New(opt Options) (*Client, error) {
 // hub has said with c. Waits are reported to the call alone, and its streams and uploads have buffers
 // and transfers of their own, within its BufferBytes.
 func (c *Client) With(call Call) (*Client, error) {
-	return newClient(c.t.with(call.UserAgent, call.Log, call.OnWait), c.cache.dir, c.only, c.said,
-		call.RangeBytes, call.BufferBytes)
+	return newClient(c.t.with(call), c.cache.dir, c.only, c.said, call.RangeBytes,
+		call.BufferBytes)
 }
 
 func newClient(t *transport, cacheDir, only string, said *answers, rangeBytes,

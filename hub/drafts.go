@@ -3,17 +3,10 @@ package hub
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
-
-// streamOf returns a function that opens a text again and again.
-func streamOf(text string) func() io.Reader {
-	return func() io.Reader { return strings.NewReader(text) }
-}
 
 // A draft is a new version of a secret file, which replaces the old one whole or not at all.
 type draft struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -250,7 +251,7 @@ func (f *tokenFile) exchange(ctx context.Context, t *transport, refresh string) 
 		"client_id": {loginClient}}.Encode()
 	r := sendRequest("renew the token", "", http.MethodPost, t.endpoint.String()+"/oauth/token", nil)
 	r.token, r.header = false, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	r.body, r.size = streamOf(form), int64(len(form))
+	r.body, r.size = func() io.Reader { return strings.NewReader(form) }, int64(len(form))
 	if _, err = t.callOnce(ctx, r, &got); err != nil { // no repeat: the first may have counted
 		return got, err
 	}

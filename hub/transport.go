@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -49,12 +48,12 @@ func newTransport(c Connection) (*transport, error) {
 		jitter: rand.Float64}, nil
 }
 
-// with returns a transport with the connections, limits, and tokens of t, for a caller with another
-// name, log, and OnWait. What it waits for is reported to that caller alone.
-func (t *transport) with(userAgent string, log *slog.Logger, onWait func(Wait)) *transport {
+// with returns a transport with the connections, limits, and tokens of t, for a call with another
+// name, log, and OnWait. What it waits for is reported to that call alone.
+func (t *transport) with(call Call) *transport {
 	opt := t.opt
-	opt.OnWait = onWait
-	opt.name(userAgent, log)
+	opt.OnWait = call.OnWait
+	opt.name(call.UserAgent, call.Log)
 	return &transport{opt: opt, endpoint: t.endpoint, caller: t.caller, jitter: t.jitter,
 		tokens: t.tokens, refused: t.refused}
 }

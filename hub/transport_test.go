@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -187,6 +188,32 @@ func TestTokenStaysHome(t *testing.T) {
 				t.Errorf("token sent: %v", got)
 			}
 		})
+	}
+}
+
+// TestLanes checks which clients wait for each other's limits at a hub: those with the same token,
+// those of the same publisher, and those without either. At a storage, all do.
+func TestLanes(t *testing.T) {
+	clients := map[string]func(*Options){
+		"none":            func(o *Options) { o.Token, o.TokenSource = "", "" },
+		"a token":         func(o *Options) { o.Token = "hf_a" },
+		"another token":   func(o *Options) { o.Token = "hf_b" },
+		"a publisher":     func(o *Options) { o.Token, o.Publisher = "", &Publisher{Resource: "a/b"} },
+		"another of them": func(o *Options) { o.Token, o.Publisher = "", &Publisher{Resource: "a/c"} },
+	}
+	at := func(host string, change func(*Options)) lane {
+		c, _ := testTransport(t, script(says(500, "")), change)
+		return c.laneOf(&request{lane: "commit"}, &url.URL{Scheme: "https", Host: host})
+	}
+	for one, a := range clients {
+		for other, b := range clients {
+			if same := at("hub.test", a) == at("hub.test", b); same != (one == other) {
+				t.Errorf("%s and %s: %v", one, other, same)
+			}
+			if at("cdn.test", a) != at("cdn.test", b) {
+				t.Errorf("%s and %s are apart at the storage", one, other)
+			}
+		}
 	}
 }
 
