@@ -23,6 +23,8 @@ type cause struct {
 func (c *cause) Error() string { return c.text }
 func (c *cause) Unwrap() error { return c.kind }
 
+// A lasting failure would come again, a passing one may not, and a special one is also of a wider
+// kind.
 func lasting(text string, h hint.Hint) error { return &cause{text: text, hint: h} }
 func passing(text string) error              { return &cause{text: text, hint: hint.Again, passes: true} }
 func special(kind error, text string, h hint.Hint) error {
