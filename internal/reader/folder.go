@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/python"
@@ -19,7 +20,12 @@ type Folder struct {
 	needed  map[string]bool // files that configs, code, and the card name
 	include []inclusion
 	ignore  map[string]globs // the patterns of each .gitignore, by its folder, "." for the root
-	unread  map[string]bool  // where the .gitignore can't be read or is too long, so it ignores everything
+	unread  map[string]bool  // where the .gitignore ignores everything: it can't be read or is too long
+
+	mu     sync.Mutex         // of these:
+	left   steps              // for matching with those patterns
+	judged map[string]verdict // what they say of files, by path
+
 	// files that can't be read, and that people but no programs read
 	unusable map[string]bool
 	has      map[string]bool
@@ -43,12 +49,13 @@ type Files struct {
 // that come along too.
 func NewFolder(files Files, include []string) *Folder {
 	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
-		unread: map[string]bool{}, unusable: map[string]bool{}, has: setOf(files.Paths), links: files.Links}
+		unread: map[string]bool{}, unusable: map[string]bool{}, has: setOf(files.Paths), links: files.Links,
+		left: maxSteps, judged: map[string]verdict{}}
 	for _, p := range files.Unusable {
 		f.unusable[p] = UseOf(p) == Ignores && p != names.Card
 	}
 	for _, pattern := range include {
-		f.include = append(f.include, inclusion{globs{newGlob(pattern, mayMean)}, strings.Trim(pattern, "/")})
+		f.include = append(f.include, inclusion{globs{newGlob(pattern)}, strings.Trim(pattern, "/")})
 	}
 	s := &search{f, files.Read}
 	s.findParts()
@@ -137,7 +144,7 @@ func (i inclusion) names(file string, isHidden bool) bool {
 	if isHidden {
 		return file == i.text
 	}
-	return i.match(file)
+	return i.globs.names(file)
 }
 
 // Unmatched returns the first pattern of include that no file matches, or "".
@@ -159,14 +166,47 @@ func (f *Folder) isIgnored(name string) bool {
 	return ignored
 }
 
-// ignoredBy returns the folder of a .gitignore that names a file or a folder above it.
+// A verdict is what the .gitignores say of a file: whether they name it, and the folder of the one
+// that does.
+type verdict struct {
+	ignored bool
+	dir     string // "." for the root, "" if matching took too long
+}
+
+// ignoredBy returns the folder of a .gitignore that names a file or a folder above it. Git lets the
+// .gitignore of a folder below bring files back; here it doesn't. Once matching has taken very long,
+// a .gitignore counts as naming every file that hasn't been matched.
 func (f *Folder) ignoredBy(name string) (dir string, ignored bool) {
-	for dir = path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if f.ignore[dir].match(strings.TrimPrefix(name, dir+"/")) {
-			return dir, true
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v, known := f.judged[name]
+	if !known {
+		v = f.judge(name)
+		f.judged[name] = v
+	}
+	return v.dir, v.ignored
+}
+
+func (f *Folder) judge(name string) verdict {
+	if len(f.ignore) == 0 {
+		return verdict{}
+	}
+	for i := len(name); i >= 0; {
+		i = strings.LastIndexByte(name[:i], '/')
+		dir, below := ".", name
+		if i >= 0 {
+			dir, below = name[:i], name[i+1:]
+		}
+		f.left.take(len(dir))
+		ignored := f.ignore[dir].ignores(below, &f.left)
+		if f.left < 0 {
+			return verdict{true, ""}
+		}
+		if ignored {
+			return verdict{true, dir}
 		}
 	}
-	return dir, f.ignore["."].match(name)
+	return verdict{}
 }
 
 // whyKept says why a file is kept back. ignored is the reason if a .gitignore that can be read names
@@ -174,6 +214,8 @@ func (f *Folder) ignoredBy(name string) (dir string, ignored bool) {
 func (f *Folder) whyKept(name, ignored string) string {
 	dir, isIgnored := f.ignoredBy(name)
 	switch _, isLink := f.links[name]; {
+	case isIgnored && dir == "":
+		return "the .gitignores take very long to match, so they count as naming every file"
 	case isIgnored && f.unread[dir]:
 		return fmt.Sprintf("%s can't be read or is too long, so it counts as naming every file",
 			path.Join(dir, ".gitignore"))

@@ -1,20 +1,22 @@
 package reader
 
 import (
-	"cmp"
-	"fmt"
+	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// A glob is a pattern of a .gitignore (https://git-scm.com/docs/gitignore), which matches bytes. It
-// ignores case, as some file systems do, because it keeps files private. An exception (!) doesn't.
+// A glob is a pattern of a .gitignore (https://git-scm.com/docs/gitignore). It matches bytes, as Git
+// does: https://github.com/git/git/blob/v2.39.5/wildmatch.c
 type glob struct {
-	*regexp.Regexp // matches a whole path, as [latin1] spells it
-	not, folders   bool
+	pattern string // without the slashes at its ends
+	begins  int    // where its first special byte is
+	base    bool   // it's compared with a file's name alone, because it has no slash
+	folders bool   // it names folders only
+	not     bool   // it's an exception
 }
 
 // globs are patterns of which the last match counts.
@@ -29,11 +31,10 @@ const (
 // An ignores reads the .gitignores of a folder, and counts what's in them.
 type ignores struct{ patterns, bytes int }
 
-// parse reads a .gitignore. A pattern in it that isn't surely understood matches all that it may
-// mean, so no file is published that Git keeps back. nil is a file that can't be read. It ignores
-// everything, and so does one that's too long; then whole is false.
+// parse reads a .gitignore. nil is a file that can't be read. It ignores everything, and so does one
+// that's too long; then whole is false.
 func (n *ignores) parse(text []byte) (g globs, whole bool) {
-	all := globs{newGlob("*", mayMean)}
+	all := globs{newGlob("*")}
 	if n.bytes += len(text); text == nil || n.bytes > maxIgnoreBytes {
 		return all, false
 	}
@@ -46,13 +47,10 @@ func (n *ignores) parse(text []byte) (g globs, whole bool) {
 		if n.patterns++; n.patterns > maxIgnore {
 			return all, false
 		}
-		if pattern, not := strings.CutPrefix(line, "!"); not {
-			x := newGlob(pattern, surelyMeans)
-			x.not = true
-			g = append(g, x)
-			continue
-		}
-		g = append(g, newGlob(line, mayMean))
+		pattern, not := strings.CutPrefix(line, "!")
+		x := newGlob(pattern)
+		x.not = not
+		g = append(g, x)
 	}
 	return g, true
 }
@@ -67,174 +65,300 @@ func trimBlanks(line string) string {
 	return short
 }
 
-// A reading says what becomes of a pattern whose meaning isn't sure.
-type reading int
+func newGlob(pattern string) glob {
+	pattern, folders := strings.CutSuffix(pattern, "/")
+	base := !strings.Contains(pattern, "/")
+	pattern = strings.TrimPrefix(pattern, "/")
+	begins := strings.IndexAny(pattern, `*?[\`)
+	return glob{pattern: pattern, begins: max(begins, 0), base: base, folders: folders}
+}
+
+// A steps counts the work that matching may still take: bytes of patterns, and places in paths.
+type steps int
+
+// maxSteps is how many steps matching takes for all files of a folder, which is about a second. The
+// longest .gitignore with a thousand files takes a tenth of that, unless someone made it to take long.
+const maxSteps steps = 1 << 28
+
+// take takes steps, and reports whether there were enough.
+func (s *steps) take(n int) bool {
+	if *s >= 0 {
+		*s -= steps(n)
+	}
+	return *s >= 0
+}
+
+// matches reports whether the pattern matches a path. fold is Git's setting core.ignorecase. Then the
+// path has no capitals. Without enough steps, the answer means nothing.
+func (g glob) matches(name string, fold bool, left *steps) bool {
+	if g.base {
+		name = path.Base(name)
+	}
+	at := []int{0} // the places in name where a match of the pattern's parts so far may end
+	for i := 0; i < len(g.pattern); {
+		part, n := g.part(i, fold)
+		cost := n + len(at)
+		if part.kind != oneByte {
+			cost += len(name)
+		}
+		if at = part.from(at, name); len(at) == 0 || !left.take(cost) {
+			return false
+		}
+		i += n
+	}
+	return at[len(at)-1] == len(name)
+}
+
+// A part is one of a pattern: a byte, a class, or stars.
+type part struct {
+	kind partKind
+	in   set // for oneByte
+}
+
+type partKind int
 
 const (
-	mayMean     reading = iota // it matches all that it may mean
-	surelyMeans                // it matches nothing
+	oneByte   partKind = iota
+	star               // any bytes except "/"
+	starStar           // any bytes
+	inFolders          // "**/": nothing, or any bytes up to a "/"
 )
 
-// newGlob compiles a pattern.
-func newGlob(pattern string, as reading) (g glob) {
-	rest, folders := strings.CutSuffix(pattern, "/")
-	g.folders = folders
-	var b strings.Builder
-	b.WriteString("(?s")
-	if as == mayMean {
-		b.WriteByte('i')
-	}
-	b.WriteString(")^")
-	if !strings.Contains(rest, "/") {
-		b.WriteString("(?:.*/)?")
-	}
-	rest = latin1(strings.TrimPrefix(rest, "/"))
-	for begins, mayEnd := true, true; rest != ""; {
-		text, after, sure := nextOf(rest, begins, mayEnd)
-		mayEnd = mayEnd && text != openClass
-		if !sure && as == surelyMeans {
-			return glob{Regexp: nothing}
-		}
-		begins = strings.HasSuffix(rest[:len(rest)-len(after)], "/")
-		b.WriteString(text)
-		rest = after
-	}
-	g.Regexp = regexp.MustCompile(b.String() + "$")
-	return g
-}
-
-// nothing matches no path.
-var nothing = regexp.MustCompile(`[^\x{0}-\x{10ffff}]`)
-
-// latin1 spells every byte of a text as one rune, because Git's "?" and classes match single bytes.
-func latin1(text string) string {
-	runes := make([]rune, len(text))
-	for i := range runes {
-		runes[i] = rune(text[i])
-	}
-	return string(runes)
-}
-
-// stars matches stars that cross folders.
-var stars = regexp.MustCompile(`^(/?)\*\*+(/|\\/|$)`)
-
-// openClass is the expression of a "[" that begins no class, because none ends after it.
-const openClass = `\[`
-
-// nextOf returns the expression of a pattern's first part, and the rest. begins says that the
-// pattern or a folder's name begins there; mayEnd, that a class that begins there may have an end.
-// Unless its meaning is sure, the expression matches all that it may mean.
-func nextOf(pattern string, begins, mayEnd bool) (text, rest string, sure bool) {
-	if m := stars.FindStringSubmatch(pattern); m != nil {
-		rest = pattern[len(m[0]):]
-		switch {
-		case m[2] != "": // "**/" or "/**/". After another byte than "/", Git has them cross folders sometimes
-			return m[1] + "(?:.*/)?", rest, begins || m[1] != ""
-		case m[1] != "": // "/**" at the end
-			return "/.*", rest, true
-		}
-	}
-	switch c := pattern[0]; {
+// part returns the part that begins at i, and its length. A part that no path matches is an empty set.
+func (g glob) part(i int, fold bool) (p part, n int) {
+	rest := g.pattern[i:]
+	switch c := rest[0]; {
 	case c == '*':
-		return "[^/]*", strings.TrimLeft(pattern, "*"), true
+		return stars(rest, i == g.begins || g.pattern[i-1] == '/')
 	case c == '?':
-		return "[^/]", pattern[1:], true
-	case c == '[' && !mayEnd:
-		return openClass, pattern[1:], false
+		p.in.addRange(0, 0xff, false)
+		p.in.remove('/')
+		return p, 1
 	case c == '[':
-		text, rest, ended := class(pattern[1:])
-		switch {
-		case ended:
-			return text, rest, true
-		case rest != "": // such as [[:alpha:]]
-			return ".*", "", false
-		}
-		return openClass, pattern[1:], false
-	case c == '\\' && len(pattern) > 1:
-		pattern = pattern[1:]
+		p.in, n = class(rest, fold)
+		return p, n
+	case c == '\\' && len(rest) == 1:
+		return p, 1
+	case c == '\\': // Git folds no case of such a byte
+		p.in.add(rest[1])
+		return p, 2
+	case fold:
+		p.in.add(lower(c))
+		return p, 1
+	default:
+		p.in.add(c)
+		return p, 1
 	}
-	_, size := utf8.DecodeRuneInString(pattern)
-	return regexp.QuoteMeta(pattern[:size]), pattern[size:], true
 }
 
-// class returns the expression of a class that begins after "[", as Git reads it, and what follows
-// it. It matches no "/". If the class has no end, the rest is "". If it has a name in it, the rest is
-// what begins there.
-func class(pattern string) (text, rest string, ended bool) {
-	rest, not := pattern, strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "^")
-	if not {
-		rest = rest[1:]
+// stars returns the stars that a pattern begins with. begins says that the pattern or a folder's name
+// begins there. Git looks at what follows a pattern's fixed begin as at a pattern of its own, so that
+// x** crosses folders.
+func stars(pattern string, begins bool) (p part, n int) {
+	rest := strings.TrimLeft(pattern, "*")
+	n = len(pattern) - len(rest)
+	switch {
+	case n == 1 || !begins:
+		return part{kind: star}, n
+	case strings.HasPrefix(rest, "/"):
+		return part{kind: inFolders}, n + 1
+	case rest == "", strings.HasPrefix(rest, `\/`):
+		return part{kind: starStar}, n
 	}
-	next := func() rune { // the next byte, as latin1 spells it
-		c, size := utf8.DecodeRuneInString(rest)
-		rest = rest[size:]
-		return c
+	return part{kind: star}, n
+}
+
+// from returns where matches of the part end that begin at these places, in order. It may reuse at.
+func (p part) from(at []int, name string) (ends []int) {
+	if p.kind == oneByte {
+		ends = at[:0]
+		for _, i := range at {
+			if i < len(name) && p.in.has(name[i]) {
+				ends = append(ends, i+1)
+			}
+		}
+		return ends
 	}
-	var in [256]bool
-	add := func(low, high rune) {
-		for ; low <= high; low++ {
-			in[low] = true
+	open := false // a match that has begun may end at any place from here on
+	for i := at[0]; i <= len(name); i++ {
+		begins := len(at) > 0 && at[0] == i
+		if begins {
+			at = at[1:]
+		}
+		open = open || begins
+		if open && p.kind != inFolders || begins || p.kind == inFolders && name[i-1] == '/' {
+			ends = append(ends, i)
+		}
+		if p.kind == star && i < len(name) && name[i] == '/' {
+			open = false
 		}
 	}
-	var before rune // the byte that a range may begin with
-	for first := true; rest != ""; first = false {
-		after := rest
-		c := next()
-		switch {
-		case c == ']' && !first:
-			return anyOf(&in, !not), rest, true
-		case c == '[' && strings.HasPrefix(rest, ":"):
-			return "", after, false
-		case c == '-' && before != 0 && rest != "" && rest[0] != ']':
-			if c = next(); c == '\\' && rest != "" {
-				c = next()
+	return ends
+}
+
+// A set is a set of bytes.
+type set [4]uint64
+
+func (s *set) add(c byte)      { s[c/64] |= 1 << (c % 64) }
+func (s *set) remove(c byte)   { s[c/64] &^= 1 << (c % 64) }
+func (s *set) has(c byte) bool { return s[c/64]>>(c%64)&1 == 1 }
+
+// addRange adds the bytes from low to high and, if it folds case, small letters whose capitals are
+// among them.
+func (s *set) addRange(low, high byte, fold bool) {
+	for c := int(low); c <= int(high); c++ {
+		s.add(byte(c))
+		if fold {
+			s.add(lower(byte(c)))
+		}
+	}
+}
+
+// class returns the bytes of the class that a pattern begins with, and its length. A class without an
+// end, or with a name that Git doesn't know, has no bytes. No class has "/". Of single letters, Git
+// compares the capitals with a path's small letters, so [A] matches nothing if it folds case.
+func class(pattern string, fold bool) (in set, n int) {
+	i := 1
+	not := strings.HasPrefix(pattern[i:], "!") || strings.HasPrefix(pattern[i:], "^")
+	if not {
+		i++
+	}
+	// next returns the byte at i, or the one that a backslash there quotes
+	next := func() (c byte, ok bool) {
+		if i < len(pattern) && pattern[i] == '\\' {
+			i++
+		}
+		if i >= len(pattern) {
+			return 0, false
+		}
+		i++
+		return pattern[i-1], true
+	}
+	var before byte // which a range may begin with; 0: none
+	for first := true; first || !strings.HasPrefix(pattern[i:], "]"); first = false {
+		rest := pattern[i:]
+		if name, after, isName := className(rest); isName {
+			if !in.addNamed(name, fold) {
+				return set{}, len(pattern)
 			}
-			add(before, c)
+			i, before = len(pattern)-len(after), 0
+			continue
+		}
+		isRange := len(rest) > 1 && rest[0] == '-' && before != 0 && rest[1] != ']'
+		if isRange {
+			i++
+		}
+		c, ok := next()
+		if !ok {
+			return set{}, len(pattern)
+		}
+		if isRange {
+			in.addRange(before, c, fold)
 			before = 0
 			continue
-		case c == '\\' && rest != "":
-			c = next()
 		}
+		in.add(c)
 		before = c
-		add(before, before)
 	}
-	return "", "", false
+	if not {
+		for j := range in {
+			in[j] = ^in[j]
+		}
+	}
+	in.remove('/')
+	return in, i + 1
 }
 
-// anyOf returns the expression of the bytes, except "/", that are in a class, or that aren't. The
-// latter ignores no case: Git keeps V back for [^v].
-func anyOf(in *[256]bool, are bool) string {
-	var b strings.Builder
-	flags := ""
-	if !are {
-		flags = "-i"
+// className returns the name in "[:name:]", with which a text begins, and what follows it.
+func className(text string) (name, after string, ok bool) {
+	text, ok = strings.CutPrefix(text, "[:")
+	if !ok {
+		return "", "", false
 	}
-	for c := 0; c < len(in); c++ {
-		begin := c
-		for c < len(in) && in[c] == are && c != '/' {
-			c++
-		}
-		if c > begin {
-			fmt.Fprintf(&b, `\x{%x}-\x{%x}`, begin, c-1)
+	name, after, ok = strings.Cut(text, "]")
+	if !ok { // Git finds no end of the class either
+		return "", "", true
+	}
+	name, ok = strings.CutSuffix(name, ":")
+	return name, after, ok
+}
+
+// addNamed adds the bytes of a class with a name, and reports whether there is one.
+func (s *set) addNamed(name string, fold bool) bool {
+	if fold && name == "upper" {
+		name = "alpha"
+	}
+	ranges, ok := classes[name]
+	for i := 0; i < len(ranges); i += 2 {
+		s.addRange(ranges[i], ranges[i+1], false)
+	}
+	return ok
+}
+
+// classes are the named classes of bytes, each as pairs of a first byte and a last one.
+var classes = map[string]string{
+	"alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f", "digit": "09",
+	"graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ",
+	"xdigit": "09AFaf",
+}
+
+// lower returns the small letter of a capital of ASCII, and other bytes as they are.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// ignores reports whether Git may ignore a file, by its path: with core.ignorecase or without, and with
+// the path as it is or, as on macOS, in the composed form of Unicode. If it takes too many steps to
+// find out, it does.
+func (g globs) ignores(name string, left *steps) bool {
+	if len(g) == 0 {
+		return false
+	}
+	for _, name := range slices.Compact([]string{name, norm.NFC.String(name)}) {
+		if g.match(name, false, left) || g.match(lowered(name), true, left) || *left < 0 {
+			return true
 		}
 	}
-	return "(?" + flags + ":[" + cmp.Or(b.String(), `^\x{0}-\x{10ffff}`) + "])"
+	return false
+}
+
+func lowered(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		b[i] = lower(c)
+	}
+	return string(b)
+}
+
+// names reports whether a caller's patterns name a file or a folder above it.
+func (g globs) names(name string) bool {
+	left := steps(math.MaxInt)
+	return g.match(name, false, &left)
 }
 
 // match reports whether the patterns name a file or a folder above it. Nothing below a named folder
 // can be excepted.
-func (g globs) match(name string) bool {
-	var above []string // the file, and the folders above it
-	for p := name; p != "."; p = path.Dir(p) {
-		above = append(above, latin1(p))
+func (g globs) match(name string, fold bool, left *steps) bool {
+	if !left.take(len(name)) {
+		return false
 	}
-	for i, p := range slices.Backward(above) {
+	for i := range len(name) + 1 {
+		isFile := i == len(name)
+		if !isFile && name[i] != '/' {
+			continue
+		}
 		for _, x := range slices.Backward(g) {
-			if (!x.folders || i > 0) && x.MatchString(p) {
+			if (!x.folders || !isFile) && x.matches(name[:i], fold, left) {
 				if !x.not {
 					return true
 				}
 				break
+			}
+			if !left.take(1) {
+				return false
 			}
 		}
 	}
