@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/usage"
@@ -123,11 +125,23 @@ func inList(err error) error {
 	return listedError{err}
 }
 
+// A commandError is an error that ends a command; nil if none has begun. Its hint names only flags of
+// that command.
+type commandError struct {
+	error
+	command *cobra.Command
+}
+
+func (e commandError) Unwrap() error { return e.error }
+
 // hintOf returns what you can do about an error, or none. Package pipeline knows it, except for the
 // kinds of the command line's own.
 func hintOf(err error) hint.Hint {
 	if e, ok := errors.AsType[listedError](err); ok {
 		return hintOf(e.error).ForList()
+	}
+	if e, ok := errors.AsType[commandError](err); ok && e.command != nil {
+		return hintOf(e.error).For(func(text string) bool { return lacks(e.command, text) == "" })
 	}
 	for _, k := range ownKinds {
 		if errors.Is(err, k.err) {

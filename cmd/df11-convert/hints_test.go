@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -270,6 +271,49 @@ func (m *mishap) check(t *testing.T, next map[string][]string) {
 	default:
 		t.Logf("then: %s (%s)", after.Error.Message, after.Error.Hint)
 		next[m.cause.Cause] = append(next[m.cause.Cause], causeOf(after.Error.Hint))
+	}
+}
+
+// TestHintsFitTheCommand checks that every command, after an error with any hint, names only flags that
+// it has. Where it then has nothing to say, that must be a hint that it never comes to.
+func TestHintsFitTheCommand(t *testing.T) {
+	originals := []hint.Hint{hint.ArrangedHere, hint.NoOriginal, hint.FolderHasOne, hint.OtherOriginal, hint.MaybeOther,
+		hint.Locate, hint.ByManifest}
+	cards := []hint.Hint{hint.CardUnit, hint.CardMemory, hint.NeedsCard}
+	publishing := []hint.Hint{hint.RepoName, hint.Namespace, hint.Quota, hint.Visibility, hint.NotPrivate, hint.Taken,
+		hint.Witness, hint.Card, hint.NoPush, hint.Contradicts, hint.PublishDF11, hint.PublishFile, hint.PartsMissing}
+	writing := []hint.Hint{hint.FolderInUse, hint.Conflict, hint.Retrained, hint.Edited, hint.Stays, hint.Newer, hint.Lost}
+	copying := []hint.Hint{hint.NotOriginal, hint.OriginalIsSource, hint.Kept, hint.IncludeRepo}
+	choosing := []hint.Hint{hint.LargeFile, hint.ManyFiles, hint.TooMany, hint.FileAndFlag, hint.IsDF11, hint.IsF32, hint.InexactF32,
+		hint.Incomplete, hint.NameClash, hint.StaleTensor, hint.Unknown, hint.Costly, hint.ReaderRefuses, hint.Unfilled, hint.TooLarge,
+		hint.WhichLayout, hint.IndexOrSingle, hint.StatedMissing, hint.TwoSets, hint.ManySingles, hint.UnusualName, hint.NoPipeline,
+		hint.NoComponent}
+	never := map[string][]hint.Hint{
+		convertName: slices.Concat(originals, cards, []hint.Hint{hint.KernelFile}),
+		"plan": slices.Concat(originals, publishing, writing, []hint.Hint{hint.KernelFile, hint.Occupied, hint.OwnInput, hint.NoGPU,
+			hint.DiskFolder, hint.ListDiskFolder}),
+		"verify": slices.Concat(cards, publishing, writing, copying, []hint.Hint{hint.KernelFile, hint.Occupied, hint.OwnInput,
+			hint.DiskBudget}),
+		"decode": slices.Concat(cards, publishing, copying, []hint.Hint{hint.KernelFile, hint.ArrangedHere, hint.Locate, hint.NoGPU,
+			hint.DiskBudget, hint.ListDiskFolder}),
+		"demo": slices.Concat(originals, cards, publishing, copying, choosing, []hint.Hint{hint.KernelFile, hint.Occupied,
+			hint.DiskBudget, hint.MemoryBudget, hint.ListDiskFolder}),
+	}
+	never["audience"] = never[convertName]
+	for _, c := range allCommands() {
+		u := newUI(os.Stdout, os.Stderr)
+		u.running = c
+		silent, known := never[commandName(c)]
+		for _, row := range hint.All() {
+			text := u.failure(hint.On(errors.New("odd"), row)).Hint
+			if err := lacksFlag(c, text); err != nil {
+				t.Errorf("%s: %v", row.Cause, err)
+			}
+			ofFlag := strings.HasPrefix(row.Cause, "--") // flagHint finds those that the command has
+			if is := slices.Contains(silent, row); known && !ofFlag && (text == "") != is {
+				t.Errorf("%s, %s: %q, and it never comes to that: %v", commandName(c), row.Cause, text, is)
+			}
+		}
 	}
 }
 

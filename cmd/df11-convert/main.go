@@ -54,7 +54,7 @@ func execute(ctx context.Context, u *ui, args []string) int {
 	if usage.Is(err) {
 		parseGlobal(root, args)
 	}
-	u.command = cmp.Or(u.command, commandName(c))
+	u.command, u.running = cmp.Or(u.command, commandName(c)), c
 	if v := c.Flags().Lookup("version"); err == nil && v != nil && v.Changed {
 		u.command = "version"
 		text := "df11-convert " + versionText()

@@ -100,8 +100,7 @@ func flagHint(c *cobra.Command, name string) hint.Hint {
 	if c.Flags().Lookup("slice") != nil && slices.Contains(listMembers, name) {
 		return hint.EntryFlag.With("flag", name)
 	}
-	if h, ok := hint.OtherTools[name]; ok && !slices.ContainsFunc(flagsIn(h.String()),
-		func(flag string) bool { return !hasFlag(c, flag) }) {
+	if h, ok := hint.OtherTools[name]; ok && lacks(c, h.String()) == "" {
 		return h
 	}
 	if other, f := otherWith(c, name); other != nil {
@@ -141,6 +140,16 @@ func otherWith(c *cobra.Command, name string) (*cobra.Command, *pflag.Flag) {
 // hasFlag reports whether a command has a flag, by its long or short name.
 func hasFlag(c *cobra.Command, name string) bool {
 	return c.Flag(name) != nil || len(name) == 1 && c.Flags().ShorthandLookup(name) != nil
+}
+
+// lacks returns a flag that a hint names and a command doesn't have, or "".
+func lacks(c *cobra.Command, text string) string {
+	for _, flag := range flagsIn(text) {
+		if !hasFlag(c, flag) {
+			return flag
+		}
+	}
+	return ""
 }
 
 // flagsIn returns the flags that a hint names, without those of a command that it spells out.

@@ -81,7 +81,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		Version:                    versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			u.args = args
+			u.args, u.running = args, c
 			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"},
 				u.command) {
 				u.resume = resumeCommand(args)

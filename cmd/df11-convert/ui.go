@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -40,7 +41,8 @@ type ui struct {
 	args      []string
 	resume    string // command that continues after an interruption
 	command   string // the running command, for --json
-	found     any    // what the command found, for --json
+	running   *cobra.Command
+	found     any // what the command found, for --json
 
 	read, published int64 // bytes, of all conversions
 	list            bool  // a list's models are converted
@@ -190,7 +192,7 @@ func (u *ui) advise(err error) error {
 	if err == nil || u.json || u.jsonLog() {
 		return err
 	}
-	u.hint(failureOf(err).hints)
+	u.hint(failureOf(commandError{err, u.running}).hints)
 	return printedError{err}
 }
 
@@ -212,7 +214,7 @@ func (u *ui) failure(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := failureOf(err)
+	f := failureOf(commandError{err, u.running})
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
 		f.advise(hint.Help.With("command", u.command).String())

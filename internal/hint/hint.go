@@ -17,6 +17,7 @@ import (
 type Hint struct {
 	Cause string // the row's name
 	text  string
+	less  string // texts for commands that lack a flag of text, each behind a zero byte
 	list  listed // takes the row's place in a list
 }
 
@@ -25,13 +26,17 @@ type listed struct{ cause, text string }
 
 var rows []Hint
 
-// row adds a row to the table. Words in braces are facts, which [Hint.With] fills in.
-func row(cause, text string) Hint { return rowOr(cause, text, Hint{}) }
+// row adds a row to the table. Words in braces are facts, which [Hint.With] fills in. A command that
+// lacks a flag of text says the first of less whose flags it has.
+func row(cause, text string, less ...string) Hint { return rowOr(cause, text, Hint{}, less...) }
 
 // rowOr is row for what can't be followed in a list, because it names flags of a single model: a list
 // has none, its entries have members instead. So inList takes the row's place there.
-func rowOr(cause, text string, inList Hint) Hint {
-	h := Hint{cause, text, listed{inList.Cause, inList.text}}
+func rowOr(cause, text string, inList Hint, less ...string) Hint {
+	h := Hint{Cause: cause, text: text, list: listed{inList.Cause, inList.text}}
+	for _, other := range less {
+		h.less += "\x00" + other
+	}
 	rows = append(rows, h)
 	return h
 }
@@ -45,7 +50,7 @@ func (h Hint) With(facts ...string) Hint {
 		fill := func(text string) string {
 			return strings.ReplaceAll(text, "{"+facts[i]+"}", facts[i+1])
 		}
-		h.text, h.list.text = fill(h.text), fill(h.list.text)
+		h.text, h.less, h.list.text = fill(h.text), fill(h.less), fill(h.list.text)
 	}
 	return h
 }
@@ -59,6 +64,19 @@ func (h Hint) ForList() Hint {
 		return h
 	}
 	return Hint{Cause: h.list.cause, text: h.list.text}
+}
+
+// For returns the hint with the first of its texts that fits, such as one that names only flags of the
+// running command. If none does, it's the zero Hint: no hint is better than one that can't be
+// followed.
+func (h Hint) For(fits func(text string) bool) Hint {
+	for _, text := range strings.Split(h.text+h.less, "\x00") {
+		if fits(text) {
+			h.text, h.less = text, ""
+			return h
+		}
+	}
+	return Hint{}
 }
 
 // Is reports whether a text is that of the row, with any facts. It's for tests of what is printed.

@@ -7,12 +7,18 @@ const againstOriginal = "name the original with --against org/name, or --against
 // makePrivate says how to hide a repo.
 const makePrivate = "make it private in its settings"
 
+// otherFolder is what to do about a target for a command that makes only a folder.
+const otherFolder = "choose another folder with -o"
+
+// freeThere is what to do about a full disk.
+const freeThere = "free some space there, or name a folder on another disk"
+
 // Space and memory.
 var (
 	DiskFull   = row("DiskFull", "free some space, or use another disk")
 	DiskBudget = row("DiskBudget", "raise --disk, or leave it out")
-	DiskFolder = rowOr("DiskFolder", "free some space there, or name a folder on another disk with -o or "+
-		"--work-dir", ListDiskFolder)
+	DiskFolder = rowOr("DiskFolder", freeThere+" with -o or --work-dir", ListDiskFolder,
+		freeThere+" with --work-dir", freeThere+" with -o")
 	MemoryBudget = row("MemoryBudget", "raise --memory, or leave it out")
 	MemoryLimit  = row("MemoryLimit", "run it with a higher memory limit: of the container's or job's, "+
 		"three quarters are used")
@@ -30,26 +36,28 @@ var (
 	FolderReadOnly  = row("FolderReadOnly", "choose a folder on a disk that isn't read-only with {flag}")
 	FolderForbidden = row("FolderForbidden", "choose a folder that you may write to with {flag}")
 	FolderIsFile    = row("FolderIsFile", "choose a path with {flag} that doesn't lead through a file")
-	FolderInUse     = row("FolderInUse", "choose a folder of its own: -o {folder}; or add --force")
-	Path            = row("Path", "check the path and its permissions")
-	PathTooLarge    = row("PathTooLarge", "check that this is the file you mean: it's too large to be one of "+
+	FolderInUse     = row("FolderInUse", "choose a folder of its own: -o {folder}; or add --force",
+		"choose a folder of its own: -o {folder}")
+	Path         = row("Path", "check the path and its permissions")
+	PathTooLarge = row("PathTooLarge", "check that this is the file you mean: it's too large to be one of "+
 		"its kind")
 	Conflict = rowOr("Conflict", "choose another target with -o or --repo-id (a work folder with "+
-		"--work-dir), or add --force to write there anyway", ListConflict)
+		"--work-dir), or add --force to write there anyway", ListConflict, otherFolder)
 	Retrained = rowOr("Retrained", "add --force, if that's an earlier state of this model: it replaces "+
-		"that; else choose another target with -o or --repo-id", ListConflict)
+		"that; else choose another target with -o or --repo-id", ListConflict, otherFolder)
 	Edited = rowOr("Edited", "make the change in a copy of the source and convert that with --original, which "+
-		"keeps it; or undo it with --force; or choose another target with -o or --repo-id", ListEdited)
+		"keeps it; or undo it with --force; or choose another target with -o or --repo-id", ListEdited, otherFolder)
 	Stays = rowOr("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
-		"replaces only what has the name of a file of the result", ListStays)
+		"replaces only what has the name of a file of the result", ListStays,
+		"remove these files, or "+otherFolder)
 	Newer = rowOr("Newer", "update df11-convert, or add --force to make it again as this version "+
-		"does", NewerManifest)
+		"does", NewerManifest, "update df11-convert, or "+otherFolder)
 	NewerManifest  = row("NewerManifest", "update df11-convert")
 	SourceIsTarget = rowOr("SourceIsTarget", "choose another target with {flag}", ListTarget)
 	Taken          = rowOr("Taken", "choose another target with --repo-id or -o, or wait until the "+
 		"other run ends", ListTaken)
 	Lost = rowOr("Lost", "see to it that nothing else publishes to {target}, and run the same "+
-		"command again with --force", ListLost)
+		"command again with --force", ListLost, otherFolder)
 	Witness = rowOr("Witness", "run the same command again, which publishes these files again; if that "+
 		"doesn't help, publish to a new repo with --repo-id, and report it to the operators of the Hub",
 		ListWitness)
@@ -391,9 +399,8 @@ var (
 		"of the Hub")
 	ListLost = row("ListLost", "see to it that nothing else publishes to {target}, then put the model "+
 		"into a list of its own: df11-convert batch LIST --push --force")
-	ListDiskFolder = row("ListDiskFolder", "free some space there, or name a folder on another disk with "+
-		"--work-dir")
-	ListCard = row("ListCard", "write license: ID, such as mit, into the list's entry, or fix the front "+
+	ListDiskFolder = row("ListDiskFolder", freeThere+" with --work-dir")
+	ListCard       = row("ListCard", "write license: ID, such as mit, into the list's entry, or fix the front "+
 		"matter of the source's README.md")
 	ListIndexOrSingle = row("ListIndexOrSingle", "complete the source, or choose the single file: write "+
 		"file: {file} into the list's entry")
