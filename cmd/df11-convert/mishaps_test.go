@@ -34,7 +34,7 @@ var mishaps = []mishap{
 		h.write("out/config.json", "{}")
 	}, step: "undo it with --force", then: "org/model -o DIR/out --force"},
 	{cause: hint.Stays, kind: pipeline.ErrConflict, args: "org/model -o DIR/out --force", before: func(h *helped) { h.write("out/x.safetensors", "x") },
-		step: "remove these files", follow: func(h *helped) { world.Must(h.T, os.Remove(filepath.Join(h.dir, "out/x.safetensors"))) }},
+		step: "move these files elsewhere", follow: func(h *helped) { world.Must(h.T, os.Remove(filepath.Join(h.dir, "out/x.safetensors"))) }},
 	{cause: hint.SourceIsTarget, kind: pipeline.ErrSourceIsTarget, args: "org/model --push --repo-id org/model", step: "choose another target", then: "org/model --push --repo-id tester/other"},
 	{cause: hint.Visibility, kind: pipeline.ErrVisibility, args: "org/secret --push --repo-id tester/open", before: func(h *helped) {
 		h.hub.AddModel("org/secret", smallModel(1))
@@ -66,12 +66,7 @@ var mishaps = []mishap{
 	{cause: hint.HeaderTail, kind: pipeline.ErrHeader, args: "plan DIR/m", before: func(h *helped) {
 		path := h.shard("m")
 		world.Write(h.T, path, append(world.Read(h.T, path), "tail"...))
-	}, step: "truncate -s ", follow: func(h *helped) {
-		path := h.shard("m")
-		info, err := os.Stat(path)
-		world.Must(h.T, err)
-		world.Must(h.T, os.Truncate(path, info.Size()))
-	}},
+	}, step: "fetch the file again", follow: func(h *helped) { h.model("m") }},
 	{cause: hint.HeaderMetadata, kind: pipeline.ErrHeader, args: "plan DIR/m", before: func(h *helped) { h.header("m", "{", `{"__metadata__":{"step":1},`) },
 		step: "strings as the values of its metadata", follow: func(h *helped) { h.model("m") }},
 	{cause: hint.HeaderText, kind: pipeline.ErrHeader, args: "plan DIR/m", before: func(h *helped) { world.Write(h.T, h.shard("m"), []byte("Entry not found")) },

@@ -61,8 +61,8 @@ func TestNoForceNextToOtherWeights(t *testing.T) {
 	world.Must(t, hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, Tied: true}).Write(other))
 	world.Write(t, edited, "mine")
 	for range 2 {
-		ends(t, exitError, "hint: remove these files", other, "-o", out, "--force")
-		ends(t, exitError, "hint: remove these files", other, "-o", out)
+		ends(t, exitError, "hint: move these files elsewhere", other, "-o", out, "--force")
+		ends(t, exitError, "hint: move these files elsewhere", other, "-o", out)
 	}
 	if string(world.Read(t, edited)) != "mine" {
 		t.Error("a file of the user's was changed")

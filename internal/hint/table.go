@@ -47,9 +47,9 @@ var (
 		"that; else choose another target with -o or --repo-id", ListConflict, otherFolder)
 	Edited = rowOr("Edited", "make the change in a copy of the source and convert that with --original, which "+
 		"keeps it; or undo it with --force; or choose another target with -o or --repo-id", ListEdited, otherFolder)
-	Stays = rowOr("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
+	Stays = rowOr("Stays", "move these files elsewhere, or choose another target with -o or --repo-id; --force "+
 		"replaces only what has the name of a file of the result", ListStays,
-		"remove these files, or "+otherFolder)
+		"move these files elsewhere, or "+otherFolder)
 	Newer = rowOr("Newer", "update df11-convert, or add --force to make it again as this version "+
 		"does", NewerManifest, "update df11-convert, or "+otherFolder)
 	NewerManifest  = row("NewerManifest", "update df11-convert")
@@ -131,7 +131,9 @@ var (
 		"the length of a header")
 	HeaderLimit = row("HeaderLimit", "save the model in several files with shorter headers, or without "+
 		"what isn't a weight; docs/format.md §16 has the limits")
-	HeaderTail     = row("HeaderTail", "cut a copy of the file behind its last tensor: truncate -s {size} FILE")
+	// no advice to cut it off: a header that lost a tensor looks the same
+	HeaderTail = row("HeaderTail", "fetch the file again: what its header doesn't describe may be weights; if "+
+		"it's the same everywhere, save the model again with the safetensors library")
 	HeaderMetadata = row("HeaderMetadata", "save the model again with strings as the values of its "+
 		"metadata, and with another name for a tensor that is called so")
 	HeaderAsWritten = row("HeaderAsWritten", "save the model again with the safetensors library, from a "+
@@ -192,13 +194,13 @@ var (
 	IndexOrSingle = rowOr("IndexOrSingle", "complete the source, or choose the single file: --file "+
 		"{file}", ListIndexOrSingle)
 	IndexStale  = row("IndexStale", "the index is stale or a shard is damaged; fetch the source again")
-	StaleTensor = row("StaleTensor", "remove the stale file or its entries from the index, or give "+
+	StaleTensor = row("StaleTensor", "move the stale file elsewhere, or remove its entries from the index, or give "+
 		"--pattern-dict for the source's own names")
 	StatedMissing = rowOr("StatedMissing", "complete the source, or name the weights with --file",
 		ListStatedMissing)
 	TwoSets = rowOr("TwoSets", "choose one with --file, which takes a .safetensors file or an index",
 		ListTwoSets)
-	TwoShardSets = row("TwoShardSets", "remove the shards of the set that isn't the model")
+	TwoShardSets = row("TwoShardSets", "move the shards of the set that isn't the model elsewhere")
 	ManySingles  = rowOr("ManySingles", "name the one to convert with --file", ListManySingles)
 	UnusualName  = rowOr("UnusualName", "rename the weight file to {name}, as the libraries do, or name it "+
 		"with --file if it's a file for ComfyUI", ListUnusualName)

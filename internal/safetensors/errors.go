@@ -3,7 +3,6 @@ package safetensors
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
 )
@@ -41,7 +40,7 @@ const (
 // other copy is better.
 var hints = map[Kind]hint.Hint{
 	ErrTooShort: hint.HeaderCut, ErrCut: hint.HeaderCut, ErrText: hint.HeaderText,
-	ErrOverlap: hint.HeaderOverlap, ErrHeaderLength: hint.HeaderLength,
+	ErrTrailing: hint.HeaderTail, ErrOverlap: hint.HeaderOverlap, ErrHeaderLength: hint.HeaderLength,
 	ErrMemory: hint.MemoryBudget, ErrLimit: hint.HeaderLimit,
 }
 
@@ -50,8 +49,6 @@ type HeaderError struct {
 	Kind   Kind
 	Tensor string // name of the tensor; "" if the defect isn't in a tensor
 	Detail string // the numbers or the position; "" if the kind says it all
-	// the size of a file that ends with its last tensor, for ErrTrailing
-	WholeSize int64
 }
 
 func (e *HeaderError) Error() string {
@@ -68,10 +65,7 @@ func (e *HeaderError) Error() string {
 
 // Hint returns what you can do about the header.
 func (e *HeaderError) Hint() hint.Hint {
-	switch {
-	case e.Kind == ErrTrailing:
-		return hint.HeaderTail.With("size", strconv.FormatInt(e.WholeSize, 10))
-	case e.Kind == ErrSyntax && e.Tensor == metadataKey:
+	if e.Kind == ErrSyntax && e.Tensor == metadataKey {
 		return hint.HeaderMetadata
 	}
 	return cmp.Or(hints[e.Kind], hint.HeaderAsWritten)

@@ -3,7 +3,6 @@ package safetensors
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -211,8 +210,7 @@ func (h *Header) checkCoverage(fileSize int64) error {
 	case fileSize < whole:
 		return fail(ErrCut, "", "%d bytes of %d", fileSize, whole)
 	case fileSize > whole:
-		return &HeaderError{Kind: ErrTrailing, WholeSize: whole,
-			Detail: fmt.Sprintf("it has %d bytes, the last tensor ends at %d", fileSize, whole)}
+		return fail(ErrTrailing, "", "it has %d bytes, the last tensor ends at %d", fileSize, whole)
 	}
 	return nil
 }
