@@ -18,7 +18,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
@@ -40,7 +39,7 @@ func (s *session) openDF11(ctx context.Context, name string) (d *model.DF11, err
 			err = hintPath(err, name)
 		}
 	}
-	if errors.Is(err, model.ErrNoDF11Config) {
+	if oneOf(model.ErrNoDF11Config, model.ErrUnfinished, model.ErrEmpty)(err) {
 		return nil, hintSource(fmt.Errorf("%s: %w", name, err), name)
 	}
 	if err != nil {
@@ -98,7 +97,7 @@ func unfinished(folder string) error {
 	// We can read what we keep there, so ignore the error.
 	entries, _ := os.ReadDir(filepath.Join(folder, names.StateDir))
 	journal := func(e os.DirEntry) bool {
-		return publish.IsJournal(path.Join(names.StateDir, e.Name()))
+		return names.IsJournal(path.Join(names.StateDir, e.Name()))
 	}
 	if model.Exists(filepath.Join(folder, names.Config)) || !slices.ContainsFunc(entries,
 		journal) {

@@ -255,7 +255,7 @@ func (o *ownership) userHas(name string, b []byte) {
 		return
 	}
 	o.put(name, b)
-	o.blind = o.blind || publish.IsJournal(name) || name == names.Manifest
+	o.blind = o.blind || names.IsJournal(name) || name == names.Manifest
 	o.tell("the user writes %s: %.40s", name, b)
 	if delete(o.owner, name); b == nil {
 		return

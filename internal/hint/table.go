@@ -261,6 +261,7 @@ var (
 	FolderHasOne = row("FolderHasOne", "verify its folder, which has a manifest: df11-convert verify "+
 		"{folder}; or "+againstOriginal)
 	Unfinished    = row("Unfinished", "run the same conversion again: it resumes")
+	EmptyRepo     = row("EmptyRepo", "run the conversion to it again if it was stopped; else choose another repo")
 	OwnOriginal   = row("OwnOriginal", "name the original's repo, or a folder elsewhere")
 	OtherOriginal = row("OtherOriginal", "name the original it was made from, at the right commit, with --against")
 	MaybeOther    = row("MaybeOther", "name another original with --against if {original} isn't it")

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -99,8 +100,34 @@ func OpenOutputs(ctx context.Context, refs []hub.FileRef, open func(name string)
 	return d, nil
 }
 
+// Errors about repos that hold no model yet.
+var (
+	ErrUnfinished = hint.On(errors.New("the conversion to it hasn't ended"), hint.Unfinished)
+	ErrEmpty      = hint.On(errors.New("the repo holds nothing yet"), hint.EmptyRepo)
+)
+
+// checkBegun returns an error about a repo without a model: a run made it, or it holds nothing at all.
+func checkBegun(info *hub.RepoInfo) error {
+	var other, journal, config bool
+	for _, f := range info.Files {
+		other = other || f.Path != names.Attributes // the Hub adds it to a new repo
+		journal = journal || names.IsJournal(f.Path)
+		config = config || f.Path == names.Config
+	}
+	switch {
+	case journal && !config:
+		return ErrUnfinished
+	case !other:
+		return ErrEmpty
+	}
+	return nil
+}
+
 // openRepo opens the files of a repo at a commit.
 func openRepo(c *hub.Client, info *hub.RepoInfo) (*remote, *files, error) {
+	if err := checkBegun(info); err != nil {
+		return nil, nil, err
+	}
 	r := newRemote(c, info.ID, refsOf(info))
 	r.commit, r.absent = info.SHA, info.Absent
 	f, err := newFiles(r, planFiles(refsOf(info)))

@@ -43,6 +43,13 @@ const (
 	StateDir = Ours + "-convert"
 )
 
+// IsJournal reports whether a file is the journal of a conversion that hasn't finished its
+// destination.
+func IsJournal(name string) bool {
+	dir := path.Dir(name)
+	return (dir == JournalDir || dir == StateDir) && path.Ext(name) == ".json"
+}
+
 const (
 	maxPath = 4096 // bytes
 	maxName = 255  // bytes of a file name, on common file systems

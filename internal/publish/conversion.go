@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
@@ -92,7 +93,7 @@ func (c *Conversion) alike(name string) string {
 // no file of that name.
 func (c *Conversion) Removes(in *Inspection) (gone []string) {
 	for _, f := range in.Ours() {
-		if !c.writes(f.Path) && !IsJournal(f.Path) {
+		if !c.writes(f.Path) && !names.IsJournal(f.Path) {
 			gone = append(gone, f.Path)
 		}
 	}

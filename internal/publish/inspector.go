@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -111,7 +110,7 @@ func (x *inspector) readClaims(ctx context.Context) error {
 	// together they take no more memory than the largest manifest
 	left, nRead := metadata.MaxManifestBytes(x.run.Memory), 0
 	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
-		if name != names.Manifest && !IsJournal(name) || !x.changed(name) {
+		if name != names.Manifest && !names.IsJournal(name) || !x.changed(name) {
 			continue
 		}
 		size := x.now.contents.size(name)
@@ -175,7 +174,7 @@ func (x *inspector) parseClaim(name string, b []byte) (claim ledger.Claim, err e
 		return claim, fmt.Errorf("%s: %s: %w", x.now.where, name, err)
 	}
 	newer := false
-	if IsJournal(name) {
+	if names.IsJournal(name) {
 		claim = ledger.ReadJournal(b)
 		newer = claim.Newer
 	} else {
@@ -319,13 +318,6 @@ func (x *inspector) findRemoved(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// IsJournal reports whether a file is the journal of a conversion that hasn't finished its
-// destination.
-func IsJournal(name string) bool {
-	dir := path.Dir(name)
-	return (dir == names.JournalDir || dir == names.StateDir) && path.Ext(name) == ".json"
 }
 
 // journalName is the name of a part's journal in its folder.

@@ -67,7 +67,7 @@ func (in *Inspection) state(commit string) State {
 	state := Missing
 	for name := range in.versions {
 		switch {
-		case IsJournal(name):
+		case names.IsJournal(name):
 			return Unfinished
 		case strings.HasPrefix(name, names.Config), strings.HasPrefix(name, "model"):
 			state = Foreign

@@ -100,7 +100,7 @@ func listsTarget(m *metadata.Manifest, from, at map[string]hub.FileInfo) bool {
 		}
 	}
 	for name := range at {
-		if !listed[name] && (reader.IsSafetensors(name) || IsJournal(name)) {
+		if !listed[name] && (reader.IsSafetensors(name) || names.IsJournal(name)) {
 			return false
 		}
 	}
