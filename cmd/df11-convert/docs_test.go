@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"html"
-	"image"
-	"image/png"
 	"maps"
 	"os"
 	"os/exec"
@@ -76,13 +74,7 @@ func TestDocumentedDemo(t *testing.T) {
 	if got, want := passing(printed), passing(shown); got != want {
 		t.Errorf("the page shows\n%s\nand the demo prints\n%s", shown, printed)
 	}
-	pixels := func(file string) []byte {
-		img, err := png.Decode(bytes.NewReader(world.Read(t, file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return img.(*image.NRGBA).Pix
-	}
+	pixels := func(file string) []byte { return world.Pixels(t, world.Read(t, file)) }
 	if !bytes.Equal(pixels(filepath.Join(folder, "df11.png")), pixels("../../docs/images/df11.png")) {
 		t.Error("docs/images/df11.png isn't what the demo draws: copy that")
 	}

@@ -9,6 +9,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,6 +51,15 @@ func Read(t testing.TB, file string) []byte {
 	b, err := os.ReadFile(file)
 	Must(t, err)
 	return b
+}
+
+// Pixels returns the pixels of a PNG, row by row, as [image.NRGBA] has them.
+func Pixels(t testing.TB, file []byte) []byte {
+	t.Helper()
+	img := Got(png.Decode(bytes.NewReader(file)))(t)
+	pixels := image.NewNRGBA(img.Bounds())
+	draw.Draw(pixels, pixels.Rect, img, img.Bounds().Min, draw.Src)
+	return pixels.Pix
 }
 
 // Write writes a file and creates the folders above it.
