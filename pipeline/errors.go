@@ -190,11 +190,39 @@ var kinds = []kind{
 	{ErrCard, oneOf(hub.ErrCard), none},
 	{ErrDisabled, oneOf(hub.ErrDisabled), none},
 	{ErrRateLimited, oneOf(hub.ErrRateLimited), none},
-	{ErrFile, wraps[*fs.PathError], hint.Path},
+	{ErrFile, wraps[*fs.PathError], none},
 	{ErrFile, wraps[*disk.TooLargeError], hint.PathTooLarge},
 	{ErrGPU, oneOf(verify.ErrNoGPU, verify.ErrGPULost), none},
 	{ErrHub, wraps[*hub.Error], none},
 	{ErrOther, func(error) bool { return true }, none},
+}
+
+// fileHints say what to do about a file that the system refuses. The first match counts.
+var fileHints = []struct {
+	is   func(error) bool
+	hint hint.Hint
+}{
+	{oneOf(syscall.EMFILE, syscall.ENFILE), hint.OpenFiles},
+	{oneOf(syscall.EFBIG), hint.FileSize},
+	{oneOf(syscall.EISDIR, disk.ErrNotRegular), hint.NotFile},
+	{oneOf(fs.ErrPermission, syscall.EROFS), hint.PathForbidden},
+	{oneOf(fs.ErrNotExist, syscall.ENOTDIR, syscall.ENAMETOOLONG), hint.Path},
+}
+
+// fileHint returns what to do about a file, or a connection, that the system refuses; none if err is
+// about something else.
+func fileHint(err error) hint.Hint {
+	if fileHints[0].is(err) {
+		return fileHints[0].hint
+	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		for _, f := range fileHints {
+			if f.is(file.Err) {
+				return f.hint
+			}
+		}
+	}
+	return none
 }
 
 // Kinds lists the kinds that an error can have.
@@ -260,6 +288,9 @@ func hintOf(err error, usual hint.Hint) hint.Hint {
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
 		return folderHint(f)
 	}
+	if usual == none {
+		return fileHint(err)
+	}
 	return usual
 }
 
@@ -268,6 +299,8 @@ func folderHint(f *disk.Error) hint.Hint {
 	unsafe, isUnsafe := errors.AsType[*disk.UnsafeError](f)
 	h := hint.Folder
 	switch {
+	case errors.Is(f, syscall.EMFILE), errors.Is(f, syscall.ENFILE), errors.Is(f, syscall.EFBIG):
+		return fileHint(f)
 	case errors.Is(f, disk.ErrLocked):
 		h = hint.FolderLocked
 	case isUnsafe && unsafe.Chmod == "+t":

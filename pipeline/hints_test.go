@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -35,6 +37,13 @@ func TestHintsOfErrors(t *testing.T) {
 		want hint.Hint
 	}{
 		{&fs.PathError{Err: syscall.ENOSPC}, hint.DiskFull},
+		{&fs.PathError{Err: syscall.EMFILE}, hint.OpenFiles},
+		{&disk.Error{Kind: disk.Output, Err: &fs.PathError{Err: syscall.EMFILE}}, hint.OpenFiles},
+		{&hub.Error{Err: &net.OpError{Err: os.NewSyscallError("socket", syscall.EMFILE)}}, hint.OpenFiles},
+		{&fs.PathError{Err: syscall.EFBIG}, hint.FileSize},
+		{&fs.PathError{Err: syscall.EACCES}, hint.PathForbidden},
+		{&fs.PathError{Err: syscall.ENOENT}, hint.Path},
+		{disk.Regular("x", fs.ModeNamedPipe), hint.NotFile},
 		{&budget.DiskError{Folder: "x"}, hint.DiskFolder},
 		{limited, hint.MemoryLimit},
 		{(&Means{Memory: 1}).ended(t.Context(), &budget.MemoryError{}), hint.MemoryBudget},

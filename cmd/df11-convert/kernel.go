@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
@@ -143,7 +144,10 @@ func isOurKernel(name string) bool {
 // kind that is.
 func findKernel(at, what string, is func(name string) bool) (string, error) {
 	st, err := os.Stat(at)
-	if err != nil || !st.IsDir() {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", usage.Of(err)
+	case err != nil || !st.IsDir():
 		return at, err
 	}
 	root, err := filepath.EvalSymlinks(at)

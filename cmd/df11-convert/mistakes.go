@@ -162,6 +162,6 @@ func flagsIn(text string) (names []string) {
 
 var (
 	namedFlag    = regexp.MustCompile(`(?:^|[\s(])(?:--([a-z][a-z0-9-]*)|-([a-z])\b)`)
-	namedCommand = regexp.MustCompile(`(?:df11-convert|hf|chmod) [^;,]*|` +
+	namedCommand = regexp.MustCompile(`(?:df11-convert|hf|chmod|ulimit) [^;,]*|` +
 		`\b(?:verify|batch) --[a-z-]+|^--\S+ is a flag of: .*`)
 )

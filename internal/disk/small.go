@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // TooLargeError reports that something is larger than it can rightly be.
@@ -30,11 +32,15 @@ func Read(path string, limit int64) ([]byte, error) {
 	return read(Open, path, limit)
 }
 
-// ReadInput is Read for a file that the user names. It also accepts a pipe, because a shell passes
-// the output of a command as one. It waits for the pipe's writer until ctx ends, and then returns
-// ctx's cause.
+// ReadInput is Read for a file that the user names: if there's none, that's the user's mistake. It
+// also accepts a pipe, because a shell passes the output of a command as one. It waits for the pipe's
+// writer until ctx ends, and then returns ctx's cause.
 func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
-	return await(ctx, func() ([]byte, error) { return read(os.Open, path, limit) })
+	b, err := await(ctx, func() ([]byte, error) { return read(os.Open, path, limit) })
+	if errors.Is(err, fs.ErrNotExist) {
+		err = usage.Of(err)
+	}
+	return b, err
 }
 
 // ReadStdin reads standard input, at most limit bytes, in the way of [ReadInput].
@@ -74,15 +80,15 @@ func Open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// errNotRegular is a folder, a device, or a pipe.
-var errNotRegular = errors.New("it isn't a regular file")
+// ErrNotRegular says that something is a folder, a device, or a pipe.
+var ErrNotRegular = errors.New("it isn't a regular file")
 
 // Regular returns an error for anything but a regular file.
 func Regular(path string, mode fs.FileMode) error {
 	if mode.IsRegular() {
 		return nil
 	}
-	return &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+	return &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
 }
 
 // read allocates a buffer for the file's size if that is within the limit.

@@ -38,7 +38,12 @@ var (
 	FolderIsFile    = row("FolderIsFile", "choose a path with {flag} that doesn't lead through a file")
 	FolderInUse     = row("FolderInUse", "choose a folder of its own: -o {folder}; or add --force",
 		"choose a folder of its own: -o {folder}")
-	Path         = row("Path", "check the path and its permissions")
+	Path          = row("Path", "check the path")
+	PathForbidden = row("PathForbidden", "check the permissions of the file, and those of the folders above it")
+	NotFile       = row("NotFile", "name a file: there's a folder, a pipe, or a device in its place")
+	FileSize      = row("FileSize", "raise the limit of a file's size, which ulimit -f shows; if that's unlimited, "+
+		"write to a disk that takes larger files")
+	OpenFiles    = row("OpenFiles", "run it where more files may be open at once: ulimit -Hn shows how many")
 	PathTooLarge = row("PathTooLarge", "check that this is the file you mean: it's too large to be one of "+
 		"its kind")
 	Conflict = rowOr("Conflict", "choose another target with -o or --repo-id (a work folder with "+
