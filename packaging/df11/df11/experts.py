@@ -6,18 +6,19 @@ A chunk has one or two owners: experts, by number, or 0, which stands for all ot
 
 import functools
 import inspect
-from typing import NamedTuple, Optional
+from types import CodeType
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 import torch
 from torch import nn
 
+if TYPE_CHECKING:
+    from .units import View
+
 MANY = 4  # picks for each expert, from which on all are decoded: so many leave out 2% by chance
 MAX_OWNERS = 2**15
-PICKED_ALONE = {
-    "eager",
-    "batched_mm",
-    "grouped_mm",
-}  # transformers' own implementations, which read nothing else
+# Transformers' own implementations, which read only the experts that are picked.
+PICKED_ALONE = {"eager", "batched_mm", "grouped_mm"}
 
 
 class Experts(NamedTuple):
@@ -43,9 +44,9 @@ class Segments(NamedTuple):
 
 
 @functools.cache
-def dispatch():
-    """Returns the code that forward of all classes has which transformers' decorator for experts
-    has made; None before 5.
+def dispatch() -> Optional[CodeType]:
+    """Returns the code of every forward that transformers' decorator for experts has made; None
+    before transformers 5.
     """
     try:
         from transformers.integrations.moe import use_experts_implementation
@@ -59,7 +60,7 @@ def dispatch():
     return use_experts_implementation(Any).forward.__code__
 
 
-def find(group: nn.Module, views) -> list[Experts]:
+def find(group: nn.Module, views: "list[View]") -> list[Experts]:
     """Returns the modules of experts among those that have the views.
 
     They must be made with transformers' decorator, which calls them with the picks.
@@ -79,19 +80,16 @@ def find(group: nn.Module, views) -> list[Experts]:
     return found if first <= MAX_OWNERS else []
 
 
-def segments(experts: list[Experts], views, n_weights: int) -> Optional[Segments]:
+def segments(
+    experts: list[Experts], views: "list[View]", n_weights: int
+) -> Optional[Segments]:
     """Returns whose the weights of a group are; None if those of experts lie between each other."""
     of = {e.path: e for e in experts}
     spans = []
     for view in views:
         if view.path in of:
-            e, n = (
-                of[view.path],
-                1
-                + sum(
-                    (size - 1) * stride for size, stride in zip(view.shape[1:], view.strides[1:])
-                ),
-            )
+            e, inner = of[view.path], zip(view.shape[1:], view.strides[1:])
+            n = 1 + sum((size - 1) * stride for size, stride in inner)  # from first to last weight
             spans += [(view.offset + i * view.strides[0], n, e.first + i) for i in range(e.n)]
     made, at = Segments([], []), 0
     for start, n, owner in [*sorted(spans), (n_weights, 0, 0)]:

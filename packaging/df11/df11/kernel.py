@@ -63,14 +63,12 @@ def pack(unit: Unit, layout: Layout, device: torch.device, pin: bool = False) ->
     arrays = unit.read()
     packed = torch.zeros(layout.size, dtype=torch.uint8, device=device, pin_memory=pin)
     end = torch.tensor([unit.n_weights], dtype=torch.int32).view(torch.uint8)
-    positions = torch.cat([arrays["output_positions"], end])[
-        : 4 * layout.n_chunks + 4
-    ]  # its last entry may be missing
+    starts = torch.cat([arrays["output_positions"], end])  # its last entry may be missing
     for at, array in (
         (layout.luts, arrays["luts"].reshape(-1)),
         (layout.stream, arrays["encoded_exponent"]),
         (layout.gaps, arrays["gaps"]),
-        (layout.positions, positions),
+        (layout.positions, starts[: 4 * layout.n_chunks + 4]),
         (layout.sign_mantissa, arrays["sign_mantissa"]),
     ):
         packed[at : at + array.numel()].copy_(array)
@@ -127,7 +125,7 @@ class Driver:
         self.call(name, ctypes.byref(n), *args)
         return n.value
 
-    def handle(self, name: str, *args) -> int:
+    def handle(self, name: str, *args) -> ctypes.c_void_p:
         """Calls a function that returns a handle through its first argument."""
         h = ctypes.c_void_p()
         self.call(name, ctypes.byref(h), *args)

@@ -167,7 +167,7 @@ def match(model: torch.nn.Module, files: Files) -> Matched:
             unused.append(left_over(piece, model, names))
         else:
             found.setdefault(target, []).append((piece, pattern))
-    fills = [fill(target, state[target], list_, names) for target, list_ in found.items()]
+    fills = [fill(target, state[target], of, names) for target, of in found.items()]
     check_missing(model, state, fills)
     return Matched(fills, unused)
 
@@ -240,10 +240,12 @@ def left_over(piece: Piece, model: torch.nn.Module, names: Names) -> str:
 
 
 def fill(
-    target: str, parameter: torch.Tensor, list_: list[tuple[Piece, Optional[str]]], names: Names
+    target: str, parameter: torch.Tensor, found: list[tuple[Piece, Optional[str]]], names: Names
 ) -> Fill:
-    """Lays pieces out in a parameter."""
-    pieces, patterns = [p for p, _ in list_], {pattern for _, pattern in list_}
+    """Lays out the pieces that were found for a parameter, each with the source pattern of its
+    converter.
+    """
+    pieces, patterns = [p for p, _ in found], {pattern for _, pattern in found}
     shape = tuple(parameter.shape)
     if patterns == {None}:
         if len(pieces) == 1 and pieces[0].name.rpartition(".")[0] != target:
@@ -255,12 +257,12 @@ def fill(
         )
     converter = names.converter(next(iter(patterns)))
     order = [p for p in converter.source_patterns if p in patterns]
-    columns = [[piece for piece, pattern in list_ if pattern == p] for p in order]
+    columns = [[piece for piece, pattern in found if pattern == p] for p in order]
     parts = layout(target, shape, converter, columns)
     if parts is None:
-        for piece, pattern in list_:
+        for piece, pattern in found:
             converter.layer_targets[target].add(piece.name)
-        return Fill(target, [], pieces, (converter, list_))
+        return Fill(target, [], pieces, (converter, found))
     return Fill(target, parts, pieces)
 
 
@@ -307,52 +309,71 @@ def slices(target: str, shape: tuple[int, ...], pieces: list[Piece]) -> list[Par
     return parts
 
 
+class Assembly(NamedTuple):
+    """What a converter does, if it only puts tensors next to each other.
+
+    The tensors of one source pattern are a column.
+    """
+
+    stacks: bool  # those of a column are the rows of the first dimension, such as experts
+    dim: Optional[int]  # columns follow each other along this dimension; None if there is one
+
+
+def assembly(converter, n_dims: int) -> Optional[Assembly]:
+    """Returns how a converter puts together a parameter of so many dimensions; None if it computes
+    it, or makes several.
+    """
+    operations = list(converter.operations)
+    kinds = [type(op).__name__ for op in operations]
+    stacks = kinds[:1] == ["MergeModulelist"] and operations[0].dim == 0
+    if stacks:
+        del operations[0], kinds[0]
+    if kinds not in ([], ["Concatenate"]) or len(converter.target_patterns) != 1:
+        return None
+    if not stacks and not operations:
+        return None
+    return Assembly(stacks, operations[0].dim % n_dims if operations else None)
+
+
 def layout(
     target: str, shape: tuple[int, ...], converter, columns: list[list[Piece]]
 ) -> Optional[list[Part]]:
-    """Lays out what a converter merges and concatenates.
-
-    None stands for a converter that computes.
-    """
-    kinds = [type(op).__name__ for op in converter.operations]
-    merges = kinds[:1] == ["MergeModulelist"] and converter.operations[0].dim == 0
-    rest = converter.operations[1:] if merges else converter.operations
-    if [type(op).__name__ for op in rest] not in ([], ["Concatenate"]) or len(
-        converter.target_patterns
-    ) != 1:
+    """Lays out the tensors that a converter puts together; None if it does something else."""
+    how = assembly(converter, len(shape))
+    if how is None:
         return None
-    if not merges and not rest:
-        return None
-    if len(columns) != len(converter.source_patterns) and rest:
+    joins = how.dim is not None
+    if joins and len(columns) != len(converter.source_patterns):
         raise DF11Error(
             f"{target}: of what makes it, only {some(p.name for c in columns for p in c)} is there"
         )
-    if merges and (len(columns) > 1 and not rest or any(len(c) != shape[0] for c in columns)):
+    if how.stacks and (not joins and len(columns) > 1 or any(len(c) != shape[0] for c in columns)):
         raise DF11Error(
             f"{target} is made of {len(columns[0])} tensors, the class has {list(shape)}"
         )
-    if not merges and any(len(c) != 1 for c in columns):
-        return None
-    dim = rest[0].dim % len(shape) if rest else None
-    if merges and dim == 0:
+    if not how.stacks and any(len(c) != 1 for c in columns) or how == Assembly(True, 0):
         return None
     parts, at = [], 0
     for column in columns:
-        box = (1,) + shape[1:] if merges else shape
-        size = box[dim] if rest else 0
-        if rest:
-            size = column[0].n_elems * box[dim] // (prod(box) or 1)
-            box = box[:dim] + (size,) + box[dim + 1 :]
-        for i, piece in enumerate(column):
+        box = list(shape)
+        if how.stacks:
+            box[0] = 1
+        if joins:  # as long as the tensor says; part compares the rest
+            box[how.dim] = column[0].n_elems * box[how.dim] // (prod(box) or 1)
+        for row, piece in enumerate(column):
             start = [0] * len(shape)
-            if merges:
-                start[0] = i
-            if rest:
-                start[dim] = at
-            parts.append(part(piece, tuple(start), box, box[1:] if merges else box))
-        at += size
-    if rest and at != shape[dim]:
-        raise DF11Error(f"{target}: its tensors make {at} of {shape[dim]} along dimension {dim}")
+            if how.stacks:
+                start[0] = row
+            if joins:
+                start[how.dim] = at
+            parts.append(
+                part(piece, tuple(start), tuple(box), tuple(box[1:] if how.stacks else box))
+            )
+        at += box[how.dim] if joins else 0
+    if joins and at != shape[how.dim]:
+        raise DF11Error(
+            f"{target}: its tensors make {at} of {shape[how.dim]} along dimension {how.dim}"
+        )
     return parts
 
 

@@ -229,30 +229,26 @@ def values(
 ) -> State:
     """Reads and decodes what fills parameters that aren't views."""
     result: State = {}
-    inputs: dict[str, dict[str, torch.Tensor]] = {}  # of converters
+    inputs: dict[str, State] = {}  # of converters
     # pieces of units, and where they go
     wanted: dict[str, list[tuple[Piece, torch.Tensor]]] = defaultdict(list)
     for f in fills:
         device, dtype = devices.of_plain(f.name), dtype_of(f.name, state[f.name])
         if f.converter:
-            inputs[f.name] = {
-                p.name: torch.empty(shape_of(p, files), dtype=torch.bfloat16)
-                for p in f.pieces
-                if p.unit
-            }
-            inputs[f.name].update((p.name, p.source.read()) for p in f.pieces if not p.unit)
-            targets = [(p, inputs[f.name][p.name]) for p in f.pieces]
+            inputs[f.name] = room = inputs_of(f, files)
+            for piece in f.pieces:
+                if piece.unit:
+                    wanted[piece.unit.path].append((piece, room[piece.name]))
         elif len(f.parts) == 1 and not f.coded:
             result[f.name] = cast(f.pieces[0].source.read(), dtype).to(device)
-            continue
         else:
             result[f.name] = torch.empty(state[f.name].shape, dtype=dtype, device=device)
-            targets = [(part.piece, box(result[f.name], part)) for part in f.parts]
-        for piece, target in targets:
-            if piece.unit:
-                wanted[piece.unit.path].append((piece, target))
-            elif not f.converter:
-                target.copy_(piece.source.read().view(target.shape))
+            for part in f.parts:
+                piece, target = part.piece, box(result[f.name], part)
+                if piece.unit:
+                    wanted[piece.unit.path].append((piece, target))
+                else:
+                    target.copy_(piece.source.read().view(target.shape))
     read_units(files, wanted, devices.main if gpu else None)
     for f in fills:
         if f.converter:
@@ -260,6 +256,16 @@ def values(
                 if name in state:
                     result[name] = cast(t, dtype_of(name, state[name])).to(devices.of_plain(name))
     return result
+
+
+def inputs_of(f: Fill, files: Files) -> State:
+    """Returns the tensors of a converter, by name. Those of units are empty until they're
+    decoded.
+    """
+    return {
+        p.name: torch.empty(shape_of(p, files), dtype=torch.bfloat16) if p.unit else p.source.read()
+        for p in f.pieces
+    }
 
 
 def cast(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -314,8 +320,8 @@ def convert(f: Fill, model: nn.Module, inputs: State) -> State:
     converter, pieces = f.converter
     for piece, pattern in pieces:
         converter.add_tensor(f.name, piece.name, pattern, inputs[piece.name])
-    made_ = converter.convert(f.name, model=model, config=model.config)
-    return {name: t[0] if isinstance(t, list) else t for name, t in made_.items()}
+    converted = converter.convert(f.name, model=model, config=model.config)
+    return {name: t[0] if isinstance(t, list) else t for name, t in converted.items()}
 
 
 def put(model: nn.Module, state: State, fills: list[Fill], new: State, freeze: bool) -> None:

@@ -11,10 +11,8 @@ from torch import nn
 
 from .files import DF11Error
 
-CACHES = [
-    "past_key_values",
-    "past_key_value",
-]  # arguments with tensors of each layer, where the layer is
+# Arguments that hold tensors of each layer, on the device of the layer.
+CACHES = ["past_key_values", "past_key_value"]
 
 
 class Spread:

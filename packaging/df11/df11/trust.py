@@ -26,10 +26,10 @@ REFUSED = {"checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay", "attri
 # The packages whose classes a pipeline may have; others are imported from wherever Python finds them.
 LIBRARIES = {"diffusers", "transformers"}
 
-Path_ = tuple[str, ...]
+MemberPath = tuple[str, ...]  # the names from the outermost object to a member
 
 
-def members(value: object, path: Path_ = ()) -> Iterator[tuple[Path_, object]]:
+def members(value: object, path: MemberPath = ()) -> Iterator[tuple[MemberPath, object]]:
     """Yields all members of a config, with their paths. Elements of a list have the list's."""
     if hasattr(value, "model_type"):  # a config of transformers
         value = vars(value)

@@ -6,7 +6,7 @@ once, so a call costs one launch for each unit.
 
 import threading
 from math import prod
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 import torch
 from torch import nn
@@ -111,7 +111,7 @@ class Inside:
                 del module._forward_pre_hooks[key]
 
 
-def empty_weight(device) -> nn.Parameter:
+def empty_weight(device: Union[torch.device, str]) -> nn.Parameter:
     """Stands for a Weight that isn't bound, as in a copy: it has the type and the device."""
     return nn.Parameter(torch.empty(0, dtype=torch.bfloat16, device=device), requires_grad=False)
 
@@ -204,7 +204,7 @@ class Group:
             )
         # peft may move them
         self.owners = [self.module.get_submodule(view.path) for view in self.views]
-        self.stand_in("meta")
+        self.hold_places("meta")
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
         self.experts = experts.find(self.module, self.views)
         self.module.register_forward_pre_hook(self, with_kwargs=True)
@@ -228,9 +228,9 @@ class Group:
             self.module._buffers[key] = kernel.pack(unit, layout, device, pin)
             if runs_on is not None:
                 self.scratch.n_bytes = max(self.scratch.n_bytes, layout.size)
-        self.stand_in(runs_on or device)
+        self.hold_places(runs_on or device)
 
-    def stand_in(self, device) -> None:
+    def hold_places(self, device: Union[torch.device, str]) -> None:
         """Puts empty parameters into the modules' lists, which have the type and the device of the
         weights.
         """
@@ -541,29 +541,37 @@ def strides(
 ) -> Optional[tuple[tuple[int, ...], int]]:
     """Returns the strides and the offset with which a flat buffer shows all parts in their places,
     or None.
+
+    Each part lies in one piece in the buffer, row by row.
     """
-    found: list[Optional[int]] = [None] * len(shape)
     boxes = [(p.start, p.extent, offsets[p.piece.unit.path] + p.piece.offset) for p in parts]
-    first = min(boxes)
-    for start, extent, _ in boxes:
+    offset = min(boxes)[2]
+    found: list[Optional[int]] = [None] * len(shape)
+    for _, extent, _ in boxes:
         for k, size in enumerate(extent):
             if size > 1:
                 found[k] = prod(extent[k + 1 :])
-    for k in range(len(shape)):
-        if found[k] is None:
-            ahead = [
-                (s[k], at)
-                for s, _, at in boxes
-                if s[k] > 0 and s[:k] + s[k + 1 :] == first[0][:k] + first[0][k + 1 :]
-            ]
-            n, at = min(ahead, default=(1, first[2]))
-            found[k] = (at - first[2]) // n
-    for start, extent, at in boxes:
-        inner = [found[k] == prod(extent[k + 1 :]) for k, size in enumerate(extent) if size > 1]
+    steps = [distance(boxes, k) if step is None else step for k, step in enumerate(found)]
+    for start, extent, at in boxes:  # whether these steps lead to every weight of every box
+        inner = [steps[k] == prod(extent[k + 1 :]) for k, size in enumerate(extent) if size > 1]
         if (
             not all(inner)
-            or at != first[2] + sum(s * n for s, n in zip(start, found))
-            or min(found, default=0) < 0
+            or at != offset + sum(i * step for i, step in zip(start, steps))
+            or min(steps, default=0) < 0
         ):
             return None
-    return tuple(found), first[2]
+    return tuple(steps), offset
+
+
+def distance(boxes: list[tuple[tuple[int, ...], tuple[int, ...], int]], k: int) -> int:
+    """Returns how far apart in the buffer the first box and the next one along dimension k are, for
+    each step of that dimension; 0 if no box follows.
+    """
+    first, _, offset = min(boxes)
+    ahead = [
+        (start[k], at)
+        for start, _, at in boxes
+        if start[k] > 0 and start[:k] + start[k + 1 :] == first[:k] + first[k + 1 :]
+    ]
+    n, at = min(ahead, default=(1, offset))
+    return (at - offset) // n
