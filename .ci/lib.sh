@@ -50,12 +50,21 @@ have() {
   for command in "$@"; do command -v "$command" >/dev/null || return; done
 }
 
-# once FOLDER COMMAND…: runs a command that makes a folder of the cache, unless the folder exists.
+# once FOLDER COMMAND…: runs a command that makes a folder of the cache, unless the folder exists. Of two runs on one machine, the
+# second waits for the first.
 once() {
   if [ -f "$1/complete" ]; then return; fi
-  echo "make $1" >&2
-  rm -rf "$1"
-  "${@:2}" && touch "$1/complete"
+  local lock status=0
+  mkdir -p "${1%/*}"
+  exec {lock}>"$1.lock"
+  flock "$lock"
+  if [ ! -f "$1/complete" ]; then
+    echo "make $1" >&2
+    rm -rf "$1"
+    if "${@:2}"; then touch "$1/complete"; else status=$?; fi
+  fi
+  exec {lock}>&-
+  return "$status"
 }
 
 # wheels FOLDER PACKAGE…: unpacks wheels of PyPI, without what they depend on; fails if they aren't available.
@@ -80,6 +89,33 @@ npm_install() {
 
 # free_port prints a port that no program listens on.
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# on_port PATH LOG COMMAND…: runs a server as COMMAND PORT with a free port, and waits until http://127.0.0.1:$port/PATH is there.
+# If another program takes the port first, it tries another one.
+on_port() {
+  local server
+  for _ in 1 2 3; do
+    port=$(free_port)
+    "${@:3}" "$port" >"$2" 2>&1 &
+    server=$!
+    pids[server]=$server
+    until curl -sf -o "$work/answer" "http://127.0.0.1:$port/$1"; do
+      kill -0 "$server" 2>/dev/null || { unset "pids[$server]" && continue 2; }
+      sleep 0.1
+    done
+    return
+  done
+  fail "no server on a free port: $(cat "$2")"
+}
+
+# announced PID FILE PATTERN: waits until a program has written a line that fits, and sets $said to the pattern's group. It fails if
+# the program ends first.
+announced() {
+  until said=$(sed -n "s/$3/\1/p" "$2") && [ -n "$said" ]; do
+    kill -0 "$1" 2>/dev/null || return
+    sleep 0.1
+  done
+}
 
 # browser TEXT: puts puppeteer-core and axe-core, which drive Chromium, next to the scripts in $work. If something isn't available,
 # it ends the script; TEXT says what isn't checked then.
@@ -120,11 +156,8 @@ start_hub() {
   "$work/bin/hubd" -data "$work/$hub" "$@" >"$work/$hub.url" 2>"$work/$hub.log" &
   hub_pid=$!
   pids[hub_pid]=$hub_pid
-  until HF_ENDPOINT=$(sed -n 's/^READY //p' "$work/$hub.url") && [ -n "$HF_ENDPOINT" ]; do
-    kill -0 "$hub_pid" 2>/dev/null || { cat "$work/$hub.log"; fail 'hubd did not start'; }
-    sleep 0.1
-  done
-  export HF_ENDPOINT
+  announced "$hub_pid" "$work/$hub.url" '^READY \(.*\)' || { cat "$work/$hub.log"; fail 'hubd did not start'; }
+  export HF_ENDPOINT=$said
 }
 
 # end_hub ends the hub that was started last. It must exit with 0, and must have seen no mistake of a client, such as a token
@@ -138,14 +171,10 @@ end_hub() {
 
 # serve_files FOLDER: serves its files over HTTP and sets server to the address.
 serve_files() {
-  local port
   : >"$work/server.log"
   python3 -u -m http.server -d "$1" --bind 127.0.0.1 0 >"$work/server.log" 2>&1 &
   pids[$!]=$!
-  until port=$(sed -n 's/^Serving.* port \([0-9]*\).*/\1/p' "$work/server.log") && [ -n "$port" ]; do
-    kill -0 $! 2>/dev/null || fail "no server: $(cat "$work/server.log")"
-    sleep 0.1
-  done
+  announced $! "$work/server.log" '^Serving.* port \([0-9]*\).*' || fail "no server: $(cat "$work/server.log")"
   # shellcheck disable=SC2034 # it is for the script
-  server=http://127.0.0.1:$port
+  server=http://127.0.0.1:$said
 }

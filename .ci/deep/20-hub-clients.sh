@@ -79,12 +79,14 @@ for round in 1 2 3; do
   python_asks
 done
 sleep 4
-# In Python, a login that another process writes meanwhile may be none: _write_secret in utils/_auth.py of
-# huggingface_hub 2.4.0 empties the token file first, and get_token reads it without the lock.
+# In Python, a login that another process writes meanwhile may be none, or an old one: _write_secret in utils/_auth.py of
+# huggingface_hub 2.4.0 empties a file first, get_token reads both without the lock, and a token that stored_tokens doesn't
+# name at that moment is one that it never renews.
 python_asks_at_once() {
   as_login "$client/bin/python" - <<'END'
 from huggingface_hub import whoami
-from huggingface_hub.errors import LocalTokenNotFoundError
+from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+from huggingface_hub.utils import _auth
 
 for tries in range(100):
     try:
@@ -92,6 +94,10 @@ for tries in range(100):
         break
     except LocalTokenNotFoundError:
         print("Python found the token file empty")
+    except HfHubHTTPError as e:
+        assert e.response.status_code == 401, e
+        print("Python took a token that has ended")
+        _auth._OAUTH_REFRESH_CACHE = None  # as in a new process
 else:
     raise SystemExit("Python finds no token")
 END

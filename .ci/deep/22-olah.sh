@@ -22,23 +22,15 @@ direct=$HF_ENDPOINT
 "$DF11_CONVERT" org/tiny -o "$work/direct" --quiet
 "$DF11_CONVERT" org/tiny --push --repo-id me/tiny-DF11 --quiet
 
-# The mirror needs a port. If another program takes it first, try the next one.
 mkdir "$work/mirror"
-for _ in 1 2 3; do
-  port=$(free_port)
-  (cd "$work/mirror" && exec "$CI_CACHE/olah-$olah/bin/olah-cli" --host 127.0.0.1 --port "$port" --hf-scheme http --hf-netloc "${direct#http://}" \
-    --hf-lfs-netloc "${direct#http://}" --mirror-scheme http --mirror-netloc "127.0.0.1:$port" --mirror-lfs-netloc "127.0.0.1:$port" \
-    --repos-path "$work/mirror/repos" --log-path "$work/mirror/logs") >"$work/mirror.log" 2>&1 &
-  mirror=$!
-  pids[mirror]=$mirror
-  export HF_ENDPOINT=http://127.0.0.1:$port
-  until curl -sf -o "$work/info" "$HF_ENDPOINT/api/models/org/tiny"; do
-    kill -0 "$mirror" 2>/dev/null || { unset "pids[$mirror]" && continue 2; }
-    sleep 0.2
-  done
-  break
-done
-kill -0 "$mirror" || fail "olah did not start: $(cat "$work/mirror.log")"
+mirror() {
+  cd "$work/mirror"
+  exec "$CI_CACHE/olah-$olah/bin/olah-cli" --host 127.0.0.1 --port "$1" --hf-scheme http --hf-netloc "${direct#http://}" \
+    --hf-lfs-netloc "${direct#http://}" --mirror-scheme http --mirror-netloc "127.0.0.1:$1" --mirror-lfs-netloc "127.0.0.1:$1" \
+    --repos-path "$work/mirror/repos" --log-path "$work/mirror/logs"
+}
+on_port api/models/org/tiny "$work/mirror.log" mirror
+export HF_ENDPOINT=http://127.0.0.1:$port
 
 "$DF11_CONVERT" plan org/tiny --json | jq -e '.ok and .estimate' >/dev/null || fail 'no plan'
 "$DF11_CONVERT" org/tiny -o "$work/through" --quiet

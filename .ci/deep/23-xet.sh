@@ -33,19 +33,11 @@ status() { curl -s -o /dev/null -w '%{http_code}' "${@:2}" "$1"; }
 export HF_TOKEN=hf_test HF_HOME=$work/home
 start_hub hub -model org/tiny
 HF_HUB_DISABLE_XET=1 "$client/bin/python" "$here/client.py" download org/tiny "$work/tiny" 2>"$work/client.log" || fail "$(cat "$work/client.log")"
-port=$(free_port)
-"$CI_CACHE/xet-client-$xet/bin/local_cas_server" -d "$work/cas" -p "$port" >"$work/cas.log" 2>&1 &
-pids[$!]=$!
-until curl -sf -o "$work/health" "http://127.0.0.1:$port/health"; do
-  kill -0 $! 2>/dev/null || { cat "$work/cas.log"; fail 'local_cas_server did not start'; }
-  sleep 0.1
-done
+on_port health "$work/cas.log" "$CI_CACHE/xet-client-$xet/bin/local_cas_server" -d "$work/cas" -p
 "$client/bin/python" "$here/bridge.py" "$HF_ENDPOINT" "http://127.0.0.1:$port" >"$work/bridge.url" 2>"$work/bridge.log" &
 pids[$!]=$!
-until HF_ENDPOINT=$(sed -n 's/^READY //p' "$work/bridge.url") && [ -n "$HF_ENDPOINT" ]; do
-  kill -0 $! 2>/dev/null || { cat "$work/bridge.log"; fail 'the bridge did not start'; }
-  sleep 0.1
-done
+announced $! "$work/bridge.url" '^READY \(.*\)' || { cat "$work/bridge.log"; fail 'the bridge did not start'; }
+HF_ENDPOINT=$said
 
 echo '== clients upload by Xet'
 requests '200 POST /cas/v[12]/shards' "$client/bin/python" "$here/client.py" upload "$work/tiny" me/tiny

@@ -29,8 +29,8 @@ SlurmctldHost=$host(127.0.0.1)
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthInfo=socket=$work/munge.socket
-SlurmctldPort=16817
-SlurmdPort=16818
+SlurmctldPort=$(free_port)
+SlurmdPort=$(free_port)
 StateSaveLocation=$work/state
 SlurmdSpoolDir=$work/spool
 SlurmctldPidFile=$work/slurmctld.pid

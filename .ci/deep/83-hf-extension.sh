@@ -72,10 +72,8 @@ with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
 PROXY
 python3 "$work/github.py" "$work" >"$work/github.log" 2>&1 &
 pids[$!]=$!
-until port=$(sed -n 's/^port //p' "$work/github.log") && [ -n "$port" ]; do
-  kill -0 $! 2>/dev/null || fail "no stand-in: $(cat "$work/github.log")"
-  sleep 0.1
-done
+announced $! "$work/github.log" '^port \(.*\)' || fail "no stand-in: $(cat "$work/github.log")"
+port=$said
 
 # hf without what this machine has: of its own only a home, the stand-in, and wheels from a folder.
 hf() {
