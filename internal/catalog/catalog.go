@@ -122,27 +122,17 @@ func Find(like string) *Entry {
 	return nil
 }
 
-// Near returns the IDs of up to five entries that look like an unknown one, or like the model that it
-// names, the closest first. An ID is near if it has most pairs of letters of the unknown one, in any
-// order, or its first four letters.
+// Near returns the IDs of up to five entries that begin like an unknown one, or like the model that
+// it names, the closest first.
 func Near(like string) (ids []string) {
-	like = strings.ToLower(path.Base(like))
+	like = path.Base(like)
 	if len(like) < 2 {
 		return nil
 	}
 	for _, e := range All() {
-		shared := 0
-		for i := range len(like) - 1 {
-			if strings.Contains(e.ID, like[i:i+2]) {
-				shared++
-			}
-		}
-		begins := len(like) >= 4 && strings.HasPrefix(e.ID, like[:4])
-		if begins || 5*shared >= 3*(len(like)-1) {
-			ids = append(ids, e.ID)
-		}
+		ids = append(ids, e.ID)
 	}
-	return human.Near(like, ids)
+	return human.Begun(like, ids)
 }
 
 // Score says how specifically an entry matches a source, by its config and its tensors; shape

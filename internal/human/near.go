@@ -13,7 +13,7 @@ const maxNear = 5
 func Near(unknown string, names []string) []string {
 	distance := map[string]int{}
 	for _, n := range names {
-		distance[n] = edits(strings.ToLower(unknown), strings.ToLower(n))
+		distance[n] = edits(unknown, n)
 	}
 	near := slices.Clone(names)
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
@@ -27,16 +27,31 @@ func Misspelled(unknown string, names []string) string {
 	if len(near) == 0 {
 		return ""
 	}
-	n := edits(strings.ToLower(unknown), strings.ToLower(near[0]))
+	n := edits(unknown, near[0])
 	if n > 2 || 4*n > len(near[0]) {
 		return ""
 	}
 	return near[0]
 }
 
-// edits returns how many bytes must be added, removed, or replaced to turn a into b.
+// Begun returns up to five of the names that begin like an unknown one, the most similar first: less
+// than a third of its bytes are wrong.
+func Begun(unknown string, names []string) []string {
+	return Near(unknown, slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return 3*slices.Min(editsTo(unknown, n)) >= len(unknown)
+	}))
+}
+
+// edits returns how many bytes must be added, removed, or replaced to turn a into b, in whatever case.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1) // from the beginning of a to each beginning of b
+	all := editsTo(a, b)
+	return all[len(all)-1]
+}
+
+// editsTo returns edits from a to each beginning of b.
+func editsTo(a, b string) []int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	row := make([]int, len(b)+1) // from the beginning of a so far
 	for j := range row {
 		row[j] = j
 	}
@@ -52,5 +67,5 @@ func edits(a, b string) int {
 			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
 		}
 	}
-	return row[len(b)]
+	return row
 }

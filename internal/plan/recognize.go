@@ -120,7 +120,7 @@ func CheckLike(like string) error {
 		return nil
 	}
 	h := hint.LikeUnknown
-	if near := catalog.Near(like); near != nil {
+	if near := catalog.Near(like); len(near) > 0 {
 		h = hint.Like.With("entries", strings.Join(near, ", "))
 	}
 	return unknown(h, "the catalog has no entry %s", like)
