@@ -134,18 +134,8 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	if err != nil {
 		return nil, err
 	}
-	var o *opened
-	var refused error
-	for _, opt = range back.OriginalOptions(d, opt) {
-		if o, err = s.openArranged(ctx, spec, opt, onHub); !wraps[*plan.RefusedError](err) {
-			break
-		}
-		refused = cmp.Or(refused, err)
-	}
+	o, opt, err := s.openFirst(ctx, spec, back.OriginalOptions(d, opt), onHub)
 	if err != nil {
-		if wraps[*plan.RefusedError](err) {
-			err = refused
-		}
 		if isDF11(err) {
 			err = hint.On(err, hint.OtherOriginal)
 		}
@@ -163,7 +153,30 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	if d.Manifest != nil || d.Dir != "" || opt.Component != "" {
 		return o, nil
 	}
-	for _, opt.Component = range plan.Twins(&o.model.Listing) {
+	return s.closest(ctx, o, d, spec, opt, onHub)
+}
+
+// openFirst opens an original with the first options that don't refuse it, and returns these. If all
+// do, the error is that of the first ones.
+func (s *session) openFirst(ctx context.Context, spec string, options []plan.Options,
+	onHub bool) (*opened, plan.Options, error) {
+	var refused error
+	for _, opt := range options {
+		o, err := s.openArranged(ctx, spec, opt, onHub)
+		if !wraps[*plan.RefusedError](err) {
+			return o, opt, err
+		}
+		refused = cmp.Or(refused, err)
+	}
+	return nil, plan.Options{}, refused
+}
+
+// closest returns the part of a pipeline that d is most likely made from: o, or one of the other
+// parts that have the same class. It closes the others.
+func (s *session) closest(ctx context.Context, o *opened, d *model.DF11, spec string,
+	opt plan.Options, onHub bool) (*opened, error) {
+	for _, component := range plan.Twins(&o.model.Listing) {
+		opt.Component = component
 		twin, err := s.openArranged(ctx, spec, opt, onHub)
 		if wraps[*plan.RefusedError](err) {
 			continue
