@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -245,7 +246,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		}
 		job.Push, repo = push, push.Repo
 	} else if job.OutDir == "" {
-		job.OutDir = ResultName(src.model.Name)
+		job.OutDir = src.model.Name + names.ResultEnd
 		if err := notLink(job.OutDir); err != nil {
 			return job, err
 		}

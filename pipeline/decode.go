@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // DecodeOptions say where the original's files go. The zero value writes ./NAME-BF16, with the
@@ -74,7 +75,7 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *conver
 		if err != nil {
 			return nil, err
 		}
-		opt.Folder = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
+		opt.Folder = strings.TrimSuffix(filepath.Base(at), names.ResultEnd) + "-BF16"
 		if err := notLink(opt.Folder); err != nil {
 			return nil, err
 		}

@@ -232,9 +232,9 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	for _, r := range refused {
 		f.Warnings = append(f.Warnings, "--push will be refused: "+r.Text+"; "+r.Hint.String())
 	}
-	if !NamesRepo(m.Name) {
+	if !names.NamesRepo(m.Name) {
 		f.Warnings = append(f.Warnings, human.Message("--push needs --repo-id ORG/NAME: the Hub takes no repo "+
-			"named %q", ResultName(m.Name)))
+			"named %q", m.Name+names.ResultEnd))
 	}
 	if f.Closed != "" {
 		advised = append(advised, hubrules.CheckPrivate(f.Needs.Upload)...)

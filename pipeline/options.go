@@ -212,7 +212,7 @@ func (o *Options) checkTarget() (err error) {
 		return err
 	}
 	if o.Repo != "" {
-		if err := validRepo("--repo-id", FullRepo("you", o.Repo)); err != nil {
+		if err := validRepo("--repo-id", names.FullRepo("you", o.Repo)); err != nil {
 			return err
 		}
 	}
@@ -230,21 +230,4 @@ func validRepo(flag, id string) error {
 		return usage.Errorf("%s: %w", flag, err)
 	}
 	return nil
-}
-
-// FullRepo adds a namespace to a repo's name without one.
-func FullRepo(namespace, name string) string {
-	if strings.Contains(name, "/") {
-		return name
-	}
-	return namespace + "/" + name
-}
-
-// ResultName returns the name that a result gets if the options name none.
-func ResultName(model string) string { return model + "-DF11" }
-
-// NamesRepo reports whether the Hub takes a repo with the name that a model's result gets if the
-// options name none.
-func NamesRepo(model string) bool {
-	return names.CheckNewRepo(FullRepo("you", ResultName(model))) == nil
 }

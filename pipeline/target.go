@@ -42,7 +42,7 @@ func checkFolder(dir, model string) error {
 	}
 	return hint.On(usage.Errorf("the result would land among other files in %s: %s", dir,
 		human.List(others)), hint.FolderInUse.With("folder",
-		human.ShellWord(filepath.Join(dir, ResultName(model)))))
+		human.ShellWord(filepath.Join(dir, model+names.ResultEnd))))
 }
 
 // startsRepo matches what a clone of a new repo holds.
@@ -66,7 +66,7 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 				only), hint.PublisherRepo)
 		}
 	}
-	push.Repo = cmp.Or(push.Repo, ResultName(model))
+	push.Repo = cmp.Or(push.Repo, model+names.ResultEnd)
 	if !strings.Contains(push.Repo, "/") {
 		me, err := c.WhoAmI(ctx)
 		if err != nil {
@@ -74,9 +74,11 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 		}
 		if strings.EqualFold(o.Repo, me) {
 			return nil, hint.On(usage.Errorf("--repo-id %s: that's the name of your account, and names no repo",
-				o.Repo), hint.AccountName.With("repo", FullRepo(me, ResultName(model)), "same", FullRepo(me, me)))
+				o.Repo), hint.AccountName.With(
+				"repo", names.FullRepo(me, model+names.ResultEnd),
+				"same", names.FullRepo(me, me)))
 		}
-		push.Repo = FullRepo(me, push.Repo)
+		push.Repo = names.FullRepo(me, push.Repo)
 	}
 	if names.CheckNewRepo(push.Repo) != nil && o.Repo == "" {
 		return nil, hint.On(usage.Errorf("the Hub takes no repo named %q", push.Repo),

@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -51,7 +52,7 @@ func (f *convertFlags) publishCommand(u *ui, r *pipeline.Report) string {
 		command += " -o " + human.ShellWord(r.Target.Folder)
 	}
 	command += " --push"
-	if !pipeline.NamesRepo(r.Source.Name) {
+	if !names.NamesRepo(r.Source.Name) {
 		command += " --repo-id ORG/NAME"
 	}
 	return command

@@ -24,7 +24,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // listedModel is one entry of a list of models, always on the Hub: docs/models.schema.json. Flags
@@ -94,7 +93,7 @@ func (m listedModel) needsPush() string {
 
 // target returns the model's repo for the user me. A folder has its name.
 func (m listedModel) target(me string) string {
-	return pipeline.FullRepo(me, cmp.Or(m.RepoID, pipeline.ResultName(path.Base(m.Source))))
+	return names.FullRepo(me, cmp.Or(m.RepoID, path.Base(m.Source)+names.ResultEnd))
 }
 
 // check returns what's wrong with an entry. It turns an address on the Hub into the ID, and moves a

@@ -16,7 +16,7 @@ import (
 func (r *result) card() ([]byte, error) {
 	m := r.Model
 	in := metadata.CardInput{
-		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Branch: r.report.Target.Branch,
+		Name: m.Name + names.ResultEnd, Repo: r.report.Target.Repo, Branch: r.report.Target.Branch,
 		Plan: r.Plan, Component: component(m), Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
 			Gated: m.Gated != "", Source: r.front,

@@ -192,7 +192,7 @@ func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.Sect
 	if err != nil {
 		return nil, nil, err
 	}
-	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(d.Name), ".safetensors"), "-DF11")
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(d.Name), ".safetensors"), names.ResultEnd)
 	f.memory, f.links = memory, d.links
 	src, m := &source{files: f}, &Model{ID: name, Name: name, Local: true, Folder: folder,
 		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access()), memory: memory}

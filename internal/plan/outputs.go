@@ -159,7 +159,7 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 func placeSingle(src *Source, layout catalog.Layout, v *division) OutputFile {
 	stem := names.Whole
 	if layout == catalog.ComfyUI {
-		stem = strings.TrimSuffix(path.Base(src.Weights[0].Path), ".safetensors") + "-DF11"
+		stem = strings.TrimSuffix(path.Base(src.Weights[0].Path), ".safetensors") + names.ResultEnd
 	}
 	out := OutputFile{Path: stem + ".safetensors", Plain: v.remainder}
 	for i := range v.units {
