@@ -60,29 +60,28 @@ type Files struct {
 // notCompared are the files that a conversion or a Hub writes, each time in its own way.
 var notCompared = []string{names.Card, names.Chart, names.Manifest, names.Attributes}
 
-// UseMain makes CompareFiles compare the model with the original's main. Use it if the
-// model itself named the original's commit: with a pull request, anyone can add commits to a repo,
-// so that commit counts only for the weights. It returns the weight files that main lacks or has in
-// another version.
-func (c *Checker) UseMain(ctx context.Context) (other []string, err error) {
-	main, err := c.Source.Main(ctx)
+// Main returns what the original's main has to compare a model with. Use it if the model itself
+// named the original's commit: with a pull request, anyone can add commits to a repo, so that commit
+// counts only for the weights. Main also returns the weight files that main lacks or has in another
+// version.
+func (p Pair) Main(ctx context.Context) (_ *plan.Source, other []string, err error) {
+	main, err := p.Source.Main(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, w := range c.Model.Original().Listing.Weights {
+	for _, w := range p.Model.Original().Listing.Weights {
 		if !slices.Contains(main.Files, w.File) {
 			other = append(other, w.Path)
 		}
 	}
-	here := c.Model.Listing
+	here := p.Model.Listing
 	main.Weights, main.Dir, main.Behind = here.Weights, here.Dir, here.Behind
-	if c.Model.From != nil { // only these are of the one file, too
+	if p.Model.From != nil { // only these are of the one file, too
 		main.Files = slices.DeleteFunc(main.Files,
 			func(f plan.File) bool { return !reader.IsNotice(f.Path) })
 		main.ModelIndex = nil
 	}
-	c.main = &main
-	return other, nil
+	return &main, other, nil
 }
 
 // original returns the listing to compare files with: that of main, or that of the original's
@@ -108,8 +107,8 @@ func (c *Checker) Layout() catalog.Layout {
 }
 
 // CompareFiles compares every file except those of c.DF11.WeightFiles with the original's file of
-// that name, by hash. What isn't a file, such as a broken link, is never the same. It fills in
-// c.Files. It returns a ComponentError for the first differing weights of a pipeline's other
+// that name, by hash. What isn't a file, such as a broken link, is never the same. It returns a
+// ComponentError for the first differing weights of a pipeline's other
 // component. Unless deep, it compares weights without a published hash only by size.
 func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	if err := c.checkNames(); err != nil {
@@ -132,7 +131,7 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 		switch {
 		case compared[f.Path]:
 		case slices.Contains(unknown, f.Path):
-			c.NotCompared = append(c.NotCompared, f.Path)
+			c.found.NotCompared = append(c.found.NotCompared, f.Path)
 		case !isWanted:
 			c.differs(f.Path, Added)
 		default:
@@ -149,16 +148,14 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 		_, isWanted := wanted[name]
 		switch {
 		case slices.Contains(unknown, name):
-			c.NotCompared = append(c.NotCompared, name)
+			c.found.NotCompared = append(c.found.NotCompared, name)
 		case isWanted:
-			c.Beside = append(c.Beside, OtherFile{name, Changed})
+			c.addBeside(name, Changed)
 		default:
-			c.Beside = append(c.Beside, OtherFile{name, Added})
+			c.addBeside(name, Added)
 		}
 	}
 	c.addMissing(carried, made)
-	c.sortBeside()
-	slices.Sort(c.NotCompared)
 	if c.component != nil {
 		return c.component
 	}
@@ -167,7 +164,8 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 
 // CompareWithManifest compares the files of a model with its manifest, by hash, if no one names the
 // original. Unless deep, it compares weights that no loader reads only by size. A weight file that a
-// loader reads, and that the manifest doesn't list, is a fault. Call FreeHashes first.
+// loader reads, and that the manifest doesn't list, is a fault. FreeHashes finds the files that are
+// missing.
 func (c *Checker) CompareWithManifest(ctx context.Context, deep bool) error {
 	if err := c.checkNames(); err != nil || c.DF11.Manifest == nil {
 		return err
@@ -188,20 +186,19 @@ func (c *Checker) CompareWithManifest(ctx context.Context, deep bool) error {
 		switch {
 		case isWeights(f):
 		case slices.Contains(notCompared, f.Path):
-			c.NotCompared = append(c.NotCompared, f.Path)
+			c.found.NotCompared = append(c.found.NotCompared, f.Path)
 		case !ok:
-			c.Beside = append(c.Beside, OtherFile{f.Path, Added})
+			c.addBeside(f.Path, Added)
 		default:
 			same, err := c.isListed(ctx, f, o, deep)
 			if err != nil {
 				return err
 			}
 			if !same {
-				c.Beside = append(c.Beside, OtherFile{f.Path, Changed})
+				c.addBeside(f.Path, Changed)
 			}
 		}
 	}
-	c.sortBeside()
 	return nil
 }
 
@@ -227,35 +224,31 @@ func isPlainWeights(name string) bool {
 }
 
 // CheckAlone returns nil if decoding the model without its original restores the original's files,
-// and otherwise the error of CheckDecoding. If that's the manifest's fault, CheckAlone adds the
-// manifest to the files that differ. Call it last, and only if the pair holds the same weights.
+// and otherwise the error of CheckDecoding. If that's the manifest's fault, the manifest is one of
+// the files that differ. The pair must hold the same weights.
 func (c *Checker) CheckAlone(files []model.File) error {
 	err := c.CheckDecoding(files)
-	c.differsIn(err)
+	c.noteManifest(err)
 	return err
 }
 
 // CompareListed compares the files that the manifest lists with the original's, as far as their
-// SHA-256 are known. It adds the manifest to the files that differ.
+// SHA-256 are known. If they differ, the manifest is one of the files that differ.
 func (c *Checker) CompareListed() {
 	if listed, _, err := ofManifest(c.DF11, 1, nil); err == nil {
-		c.differsIn(compareFiles(listed, c.Model.Original().Files()))
+		c.noteManifest(compareFiles(listed, c.Model.Original().Files()))
 	}
 }
 
-// differsIn adds the manifest to the files that differ if err is the manifest's fault.
-func (c *Checker) differsIn(err error) {
-	if _, differs := errors.AsType[*ManifestError](err); !differs {
-		return
+// noteManifest notes that the manifest differs if err is the manifest's fault.
+func (c *Checker) noteManifest(err error) {
+	if _, differs := errors.AsType[*ManifestError](err); differs {
+		c.manifestDiffers = true
 	}
-	c.NotCompared = slices.DeleteFunc(c.NotCompared,
-		func(name string) bool { return name == names.Manifest })
-	c.Beside = append(c.Beside, OtherFile{names.Manifest, Changed})
-	c.sortBeside()
 }
 
-func (c *Checker) sortBeside() {
-	slices.SortFunc(c.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
+func (c *Checker) addBeside(name, how string) {
+	c.found.Beside = append(c.found.Beside, OtherFile{name, how})
 }
 
 // addMissing finds the original's files that the model lacks, whatever the reason, and those that a
@@ -277,17 +270,17 @@ func (c *Checker) addMissing(original plan.Carried, made []string) {
 	}
 	for _, name := range made {
 		if !c.has(name) && !c.DF11.IsFile() && c.Layout() != catalog.ComfyUI {
-			c.Beside = append(c.Beside, OtherFile{name, Missing})
+			c.addBeside(name, Missing)
 		}
 	}
 	for _, f := range left {
 		switch at := c.pathHere(f.Path); {
 		case c.has(at) || slices.Contains(notCompared, f.Path):
 		case f.Lost && !c.DF11.IsFile():
-			c.Beside = append(c.Beside, OtherFile{at, Missing})
+			c.addBeside(at, Missing)
 		default:
 			f.Path = at
-			c.LeftOut = append(c.LeftOut, f)
+			c.found.LeftOut = append(c.found.LeftOut, f)
 		}
 	}
 }
@@ -404,16 +397,15 @@ func (c *Checker) isSame(ctx context.Context, f, want plan.File, deep bool) (boo
 	return got == sum, err
 }
 
-// differs adds a file to c.Beside. If a pipeline may load the file for another component, differs
+// differs notes a file that isn't the same. If a pipeline may load the file for another component, differs
 // sets the ComponentError instead. A model without model_index.json has no other components.
 func (c *Checker) differs(name, how string) {
-	other := OtherFile{name, how}
 	isPipeline := c.has(names.ModelIndex) || how != Missing && c.ofPipeline()
 	switch isPart := isPipeline && strings.Contains(name, "/") && reader.IsLoaded(name); {
 	case !isPart:
-		c.Beside = append(c.Beside, other)
+		c.addBeside(name, how)
 	case c.component == nil:
-		c.component = &ComponentError{other}
+		c.component = &ComponentError{OtherFile{name, how}}
 	}
 }
 

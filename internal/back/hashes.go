@@ -18,21 +18,16 @@ import (
 // FreeHashes compares the weight files with the manifest: their sizes, and every SHA-256 that a Hub
 // publishes. Equal hashes show only that the manifest, a claim by the repo's maker, fits the files;
 // other hashes are a fault. It also finds other files that the manifest lists and the model lacks.
-// CompareFiles, which comes first, has compared those that are there.
 func (c *Checker) FreeHashes(context.Context) error {
 	if c.DF11.Manifest == nil {
 		return nil
-	}
-	named := map[string]bool{}
-	for _, o := range c.Beside {
-		named[o.Path] = true
 	}
 	for _, o := range c.DF11.Manifest.Outputs {
 		f, ok := c.DF11.File(o.Path)
 		switch {
 		case !reader.IsSafetensors(o.Path):
-			if !ok && !named[o.Path] && !slices.Contains(notCompared, o.Path) {
-				c.Beside = append(c.Beside, OtherFile{o.Path, Missing})
+			if !ok && !slices.Contains(notCompared, o.Path) {
+				c.lost = append(c.lost, o.Path)
 			}
 			continue
 		case !ok:
@@ -40,20 +35,28 @@ func (c *Checker) FreeHashes(context.Context) error {
 		case f.Size != o.Size:
 			return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
 		}
-		if !names.IsSHA256(f.ETag) {
-			c.unread = append(c.unread, o)
-		} else if err := sameHash(f.ETag, o); err != nil {
-			return err
+		if names.IsSHA256(f.ETag) {
+			if err := sameHash(f.ETag, o); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// OtherHashes reads the weight files that FreeHashes left out, and compares their SHA-256.
+// OtherHashes reads the weight files whose SHA-256 FreeHashes can't compare because no Hub publishes
+// it, and compares that.
 func (c *Checker) OtherHashes(ctx context.Context) error {
+	if c.DF11.Manifest == nil {
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.Workers)
-	for _, o := range c.unread {
+	g.SetLimit(c.workers)
+	for _, o := range c.DF11.Manifest.Outputs {
+		f, ok := c.DF11.File(o.Path)
+		if !ok || !reader.IsSafetensors(o.Path) || f.Size != o.Size || names.IsSHA256(f.ETag) {
+			continue
+		}
 		g.Go(func() error {
 			sum, err := model.Sum(ctx, c.DF11.OpenFile, plan.File{Path: o.Path}, "")
 			return cmp.Or(err, sameHash(sum, o))

@@ -1,6 +1,7 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -30,17 +30,25 @@ type Pair struct {
 // A Checker checks a DF11 model as far as it can without decoding weights: the model alone, by its
 // structure and the hashes of its files; whether it fits the original; and the files next to the
 // weights. A fault of the model is a *model.InvalidError or a *verify.StructureError. A fault of
-// the pair is a *DifferentError or a *ComponentError. Only one goroutine may use it.
+// the pair is a *DifferentError or a *ComponentError. No check needs another one, except that
+// [Checker.Fits] takes what [Checker.Structure] returns. Only one goroutine may use it.
 type Checker struct {
 	Pair
-	Workers int // at least 1
-	Checked
-	// the original's main, to compare other files with; nil: its commit
-	main   *plan.Source
-	sizes  map[string][]int64    // of the weights in each unit, by path
-	unread []metadata.OutputFile // weight files without a published SHA-256
+	workers int
+	main    *plan.Source // that other files are compared with; nil: the original's commit
+
+	found Checked // without what the next two say
+	// the model lacks them, and no other check looks for them
+	lost            []string
+	manifestDiffers bool
 	// the first file of another component that differs; nil: none
 	component *ComponentError
+}
+
+// NewChecker returns a Checker of a pair that uses at least one worker. It compares files with main,
+// which [Pair.Main] returns, or if that's nil, with the original's commit.
+func NewChecker(p Pair, workers int, main *plan.Source) *Checker {
+	return &Checker{Pair: p, workers: max(1, workers), main: main}
 }
 
 // A DifferentError says that, by its headers, a DF11 model holds other weights than the original.
@@ -74,28 +82,57 @@ type Checked struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// Checked returns what was checked so far.
+func (c *Checker) Checked() Checked {
+	r := c.found
+	r.Beside, r.NotCompared = append([]OtherFile{}, r.Beside...), slices.Clone(r.NotCompared)
+	named := map[string]bool{}
+	for _, o := range r.Beside {
+		named[o.Path] = true
+	}
+	for _, name := range c.lost {
+		if !named[name] {
+			r.Beside = append(r.Beside, OtherFile{name, Missing})
+		}
+	}
+	if c.manifestDiffers {
+		r.Beside = append(r.Beside, OtherFile{names.Manifest, Changed})
+		r.NotCompared = slices.DeleteFunc(r.NotCompared,
+			func(name string) bool { return name == names.Manifest })
+	}
+	slices.SortFunc(r.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
+	slices.Sort(r.NotCompared)
+	return r
+}
+
+// UnitSizes are the numbers of weights of each attribute of a model's decodable units, by path.
+type UnitSizes map[string][]int64
+
 // Structure checks the model alone: a loader must find it, and every unit must be decodable. It
 // uses only the layout of the original.
-func (c *Checker) Structure(ctx context.Context) error {
+func (c *Checker) Structure(ctx context.Context) (UnitSizes, error) {
 	if why := c.lacks(c.Layout()); why != "" {
-		return model.Invalidf("", "%s", why)
+		return nil, model.Invalidf("", "%s", why)
 	}
-	c.sizes = map[string][]int64{}
+	units := UnitSizes{}
 	for _, path := range c.DF11.CodedUnits() {
-		if err := c.openUnit(ctx, path); err != nil {
-			return fmt.Errorf("module %s: %w", path, err)
+		sizes, err := c.openUnit(ctx, path)
+		if err != nil {
+			return nil, fmt.Errorf("module %s: %w", path, err)
 		}
+		units[path] = sizes
 	}
 	problems, err := c.DF11.ProblemsAlone(ctx)
 	if err != nil || len(problems) == 0 {
-		return err
+		return units, err
 	}
-	return model.Invalidf("", "%s: %s: it would load wrongly", problems[0].Name, problems[0].Detail)
+	return nil, model.Invalidf("", "%s: %s: it would load wrongly", problems[0].Name,
+		problems[0].Detail)
 }
 
-// Fits checks that the model holds exactly what the plan of the original says. Call Structure
-// first.
-func (c *Checker) Fits() error {
+// Fits checks that the model, whose units have these sizes, holds exactly what the plan of the
+// original says.
+func (c *Checker) Fits(units UnitSizes) error {
 	if c.Plan == nil {
 		return &OtherError{c.Refused}
 	}
@@ -105,7 +142,7 @@ func (c *Checker) Fits() error {
 	if err := c.checkEmpty(); err != nil {
 		return err
 	}
-	c.Unfilled = c.Plan.Unfilled
+	c.found.Unfilled = c.Plan.Unfilled
 	outputs, err := spans.Outputs(c.Plan)
 	if err != nil {
 		return err
@@ -113,8 +150,8 @@ func (c *Checker) Fits() error {
 	narrowed := 0
 	for _, o := range outputs {
 		for _, u := range o.Units {
-			if sizes, coded := c.sizes[u.Path]; !coded {
-				c.BF16++
+			if sizes, coded := units[u.Path]; !coded {
+				c.found.BF16++
 			} else if !slices.Equal(sizes, u.Sizes()) {
 				return &DifferentError{"module " + u.Path,
 					"split_positions are not those of the original's tensors"}
@@ -125,7 +162,7 @@ func (c *Checker) Fits() error {
 				narrowed++
 			}
 		}
-		c.Tensors += len(o.Copied)
+		c.found.Tensors += len(o.Copied)
 	}
 	if problems := c.DF11.Problems(c.Plan); len(problems) > 0 {
 		return &DifferentError{problems[0].Name, problems[0].Detail}
@@ -143,14 +180,14 @@ func (c *Checker) CountTensors() {
 		leaf := catalog.Leaf(name)
 		unit := strings.TrimSuffix(name, "."+leaf)
 		if !slices.Contains(verify.ArrayNames(), leaf) || !c.DF11.Coded(unit) {
-			c.Tensors++
+			c.found.Tensors++
 		}
 	}
 }
 
 // Warn adds a warning.
 func (c *Checker) Warn(format string, args ...any) {
-	c.Warnings = append(c.Warnings, human.Message(format, args...))
+	c.found.Warnings = append(c.found.Warnings, human.Message(format, args...))
 }
 
 // lacks says what a loader of a layout misses: the official loader looks for dfloat11_config, and
@@ -190,23 +227,24 @@ func (c *Checker) checkEmpty() error {
 	return nil
 }
 
-// openUnit checks the arrays of a unit, and warns of wrong bytes that no decoder reads.
-func (c *Checker) openUnit(ctx context.Context, path string) error {
+// openUnit checks the arrays of a unit, and returns the sizes of its attributes. It warns of wrong
+// bytes that no decoder reads.
+func (c *Checker) openUnit(ctx context.Context, path string) (sizes []int64, err error) {
 	var unread *verify.StructureError
-	err := twice(ctx, c.DF11, func() error {
+	err = twice(ctx, c.DF11, func() error {
 		opened, err := c.DF11.OpenAlone(ctx, path)
 		if err == nil {
-			c.sizes[path] = opened.Sizes()
+			sizes = opened.Sizes()
 			unread, err = opened.CheckUnread()
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if unread != nil {
 		c.Warn("%s: %v", path, unread)
 	}
-	c.Units++
-	return nil
+	c.found.Units++
+	return sizes, nil
 }

@@ -46,13 +46,14 @@ func TestStructure(t *testing.T) {
 		if tt.then != nil {
 			tt.then(&p)
 		}
-		c := Checker{Pair: p, Workers: 2}
-		err := c.Structure(t.Context())
+		c := NewChecker(p, 2, nil)
+		units, err := c.Structure(t.Context())
 		if err == nil {
-			err = c.Fits()
+			err = c.Fits(units)
 		}
-		if tt.says == "" && (err != nil || c.Units != 5 || c.BF16 != 0 || c.Tensors == 0) {
-			t.Errorf("%s: %+v, %v", tt.name, c.Checked, err)
+		got := c.Checked()
+		if tt.says == "" && (err != nil || got.Units != 5 || got.BF16 != 0 || got.Tensors == 0) {
+			t.Errorf("%s: %+v, %v", tt.name, got, err)
 		}
 		ofPair := errors.As(err, new(*DifferentError))
 		if tt.says != "" && (IsFault(err) == ofPair || ofPair != tt.pair || !strings.Contains(err.Error(), tt.says)) {
@@ -87,12 +88,12 @@ func TestHashes(t *testing.T) {
 	} {
 		f := newFolders(t)
 		f.write(filepath.Join(f.df11, "README.md"), "# Model\n")
-		c := Checker{Pair: f.described(), Workers: 2}
+		c := NewChecker(f.described(), 2, nil)
 		tt.change(c.DF11.Manifest)
 		free, other := c.FreeHashes(t.Context()), c.OtherHashes(t.Context())
 		for i, err := range []error{free, other} {
 			says := []string{tt.free, tt.other}[i]
-			if says == "lost" && slices.Equal(c.Beside, []OtherFile{{"more.json", Missing}}) {
+			if says == "lost" && slices.Equal(c.Checked().Beside, []OtherFile{{"more.json", Missing}}) {
 				says = "" // no fault of the model
 			}
 			if (err != nil) != (says != "") || err != nil && (!IsFault(err) || !strings.Contains(err.Error(), says)) {
@@ -100,7 +101,7 @@ func TestHashes(t *testing.T) {
 			}
 		}
 	}
-	c := Checker{Pair: newFolders(t).open(), Workers: 1}
+	c := NewChecker(newFolders(t).open(), 1, nil)
 	if err := errors.Join(c.FreeHashes(t.Context()), c.OtherHashes(t.Context())); err != nil {
 		t.Error("without a manifest:", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -23,29 +24,29 @@ import (
 // else the pair's. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	opt.Complete()
-	v := &verification{
-		PairOptions: opt, check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
-	}
+	v := &verification{PairOptions: opt}
 	if opt.Plan != nil {
 		var err error
 		if v.outputs, err = spans.Outputs(opt.Plan); err != nil {
 			return nil, err
 		}
 	}
-	v.check.Beside = []back.OtherFile{}
+	chosen, err := choiceOf(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	v.check = back.NewChecker(opt.Pair, opt.Workers, chosen.main)
+	for _, w := range chosen.warnings {
+		v.check.Warn("%s", w)
+	}
 	v.report = VerifyReport{
 		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID,
-		AgainstCommit: opt.Model.Commit,
-		AgainstFile:   opt.Model.Original().Listing.WeightFile, Component: component(opt.Model.Original()),
+		AgainstCommit: opt.Model.Commit, AgainstOnMain: chosen.onMain,
+		AgainstFile: opt.Model.Original().Listing.WeightFile, Component: component(opt.Model.Original()),
 		Layout: v.check.Layout(), Level: opt.Level,
 	}
 	if opt.Plan != nil {
 		v.report.TensorsLeftOut = opt.Plan.LeftOut()
-	}
-	if opt.Chosen {
-		if err := v.checkChoice(ctx); err != nil {
-			return nil, err
-		}
 	}
 	if err := v.run(ctx); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 		repo, commit := opt.DF11.Original()
 		r.MadeFrom = cmp.Or(strings.TrimSuffix(repo+"@"+commit, "@"), "other files")
 	}
-	r.Checked, r.OK = v.check.Checked, r.first() == nil
+	r.Checked, r.OK = v.check.Checked(), r.first() == nil
 	return r, r.first()
 }
 
@@ -68,20 +69,25 @@ func VerifyAlone(ctx context.Context, d *model.DF11, level Level,
 	means forward.Means) (*VerifyReport, error) {
 	opt := PairOptions{Pair: back.Pair{DF11: d}, Level: level, Means: means}
 	opt.Complete()
-	v := &verification{PairOptions: opt,
-		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers}}
-	c, r := &v.check, &v.report
-	c.Beside = []back.OtherFile{}
+	v := &verification{PairOptions: opt, check: back.NewChecker(opt.Pair, opt.Workers, nil)}
+	c, r := v.check, &v.report
 	*r = VerifyReport{Model: d.Name, Commit: d.Commit, Layout: c.Layout(), Level: LevelStructure}
 	v.Progress.SetPhase("structure")
-	for _, look := range []func(context.Context) error{c.FreeHashes, v.hashes, v.listed, c.Structure, v.restore} {
+	for _, look := range []func(context.Context) error{
+		c.FreeHashes, v.hashes, v.listed, v.structure, v.restore} {
 		if err := v.judge(look(ctx)); err != nil {
 			return nil, err
 		}
 	}
 	c.CountTensors()
-	r.Checked, r.OK = c.Checked, !r.faulty()
+	r.Checked, r.OK = c.Checked(), !r.faulty()
 	return r, r.first()
+}
+
+// structure checks the model alone.
+func (v *verification) structure(ctx context.Context) (err error) {
+	v.units, err = v.check.Structure(ctx)
+	return err
 }
 
 // hashes compares every weight file with the manifest, if the level asks for it.
@@ -126,7 +132,8 @@ func (v *verification) restore(ctx context.Context) error {
 type verification struct {
 	PairOptions
 	outputs []*spans.Output // of the plan
-	check   back.Checker
+	check   *back.Checker
+	units   back.UnitSizes // that structure found
 	report  VerifyReport
 	hashed  []model.File // the original's, with every SHA-256; nil: not known yet
 }
@@ -134,15 +141,15 @@ type verification struct {
 // run does the cheap checks first. Then it does what the level asks: rebuild the original files, or
 // go forward without encoding. It decodes no weights of a pair that can't be equal.
 func (v *verification) run(ctx context.Context) error {
-	c, r := &v.check, &v.report
+	c, r := v.check, &v.report
 	v.Progress.SetPhase("structure")
-	for _, look := range []func(context.Context) error{v.files, c.FreeHashes, c.Structure} {
+	for _, look := range []func(context.Context) error{v.files, c.FreeHashes, v.structure} {
 		if err := v.judge(look(ctx)); err != nil {
 			return err
 		}
 	}
 	if !r.faulty() {
-		_ = v.judge(c.Fits()) // it reads nothing, so every error is a fault
+		_ = v.judge(c.Fits(v.units)) // it reads nothing, so every error is a fault
 	}
 	if r.faulty() {
 		return nil
@@ -232,25 +239,33 @@ func (v *verification) weights(ctx context.Context) (err error) {
 	return err
 }
 
-// checkChoice reports what the model has chosen for its original, and makes the other checks
-// compare its files with the original's main.
-func (v *verification) checkChoice(ctx context.Context) error {
-	d, m := v.DF11, v.Model
+// A choice is what to know of the original that a model has chosen. It's empty if the user has.
+type choice struct {
+	main     *plan.Source // to compare the model's files with
+	onMain   *bool        // the original's main has the same weight files
+	warnings []string
+}
+
+// choiceOf looks at the original's main, if the model has chosen the original.
+func choiceOf(ctx context.Context, opt PairOptions) (c choice, err error) {
+	if !opt.Chosen {
+		return c, nil
+	}
+	d, m := opt.DF11, opt.Model
 	if named, _ := d.Original(); d.CardModel != "" && !strings.EqualFold(d.CardModel, named) {
-		v.check.Warn("the manifest says that the original is %s, the card says %s", named,
-			d.CardModel)
+		c.warnings = append(c.warnings, fmt.Sprintf(
+			"the manifest says that the original is %s, the card says %s", named, d.CardModel))
 	}
-	other, err := v.check.UseMain(ctx)
-	if err != nil {
-		return fmt.Errorf("list the files of %s (main): %w", m.ID, err)
+	var other []string
+	if c.main, other, err = opt.Main(ctx); err != nil {
+		return c, fmt.Errorf("list the files of %s (main): %w", m.ID, err)
 	}
-	same := len(other) == 0
-	v.report.AgainstOnMain = &same
-	if !same {
-		v.check.Warn("the original is an older or unmerged commit of %s: main has other weights in %s",
-			m.ID, human.List(other))
+	c.onMain = new(len(other) == 0)
+	if len(other) > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("the original is an older or unmerged commit "+
+			"of %s: main has other weights in %s", m.ID, human.List(other)))
 	}
-	return nil
+	return c, nil
 }
 
 // rebuild rebuilds every original file without writing it.
