@@ -16,14 +16,14 @@ import (
 func (r *result) card() ([]byte, error) {
 	m := r.Model
 	in := metadata.CardInput{
-		Name: m.Name + names.ResultEnd, Repo: r.report.Target.Repo, Branch: r.report.Target.Branch,
+		Name: m.Name + names.ResultEnd, Repo: r.at.Repo, Branch: r.at.Branch,
 		Plan: r.Plan, Component: component(m), Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
 			Gated: m.Gated != "", Source: r.front,
 			PipelineTag: m.PipelineTag, Licensed: r.License != "", Replaced: r.replaced,
 		},
-		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
-			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
+		CardSizes: metadata.CardSizes{SourceBytes: r.sizes.BF16,
+			F32Bytes: r.sizes.F32, OutputBytes: r.sizes.DF11},
 		Manifest: r.manifest, Config: m.Listing.Config,
 	}
 	if o := m.Origin; o != nil {
@@ -94,9 +94,7 @@ func (j *job) checkCard(ctx context.Context) error {
 	if _, err := j.config(); err != nil {
 		return err
 	}
-	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
-	at := j.where()
-	r.report.Target.Repo, r.report.Target.Branch = at.Repo, at.Branch
+	r := result{job: j, at: j.where(), manifest: &metadata.Manifest{}}
 	card, err := r.card()
 	if err != nil || j.Push == nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // chart draws sizes and exponents for the model card, from the units of the manifest.
 func (r *result) chart() ([]byte, error) {
-	x := &describe.Report{BF16Bytes: r.report.Sizes.BF16, DF11Bytes: r.report.Sizes.DF11}
+	x := &describe.Report{BF16Bytes: r.sizes.BF16, DF11Bytes: r.sizes.DF11}
 	for _, o := range r.outputs {
 		for _, t := range o.Copied {
 			x.Parts.Unchanged += t.SpoolBytes()

@@ -31,19 +31,22 @@ func finish(ctx context.Context, j *job, t *targets, sendAll bool) (*Report, err
 			report.Verified.Rebuilt++
 		}
 	}
-	r := &result{job: j, report: report, manifest: newManifest(j, t.ledger, sources)}
-	if err := complete(ctx, r, t, copied); err != nil {
+	r := &result{job: j, at: t.where(j), sizes: report.Sizes,
+		manifest: newManifest(j, t.ledger, sources)}
+	if report.Target.ManifestSHA256, err = complete(ctx, r, t, copied); err != nil {
 		return nil, err
 	}
 	report.Target.Commit = t.release(ctx, j.Log)
 	return report, nil
 }
 
-// complete completes each target with a result, whose copied files are there already.
-func complete(ctx context.Context, r *result, t *targets, copied []publish.SideFile) error {
+// complete completes each target with a result, whose copied files are there already. It returns the
+// SHA-256 of the manifest, that of the repo if there are two.
+func complete(ctx context.Context, r *result, t *targets,
+	copied []publish.SideFile) (manifest string, err error) {
 	files, err := r.files(copied)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, d := range t.destinations() {
 		whole, err := r.whole(ctx, files, t.ledger.Outputs(), d.Found())
@@ -59,15 +62,16 @@ func complete(ctx context.Context, r *result, t *targets, copied []publish.SideF
 			err = readBack(ctx, t.to, whole, r.Log)
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
+		manifest = whole.ManifestSHA256()
 	}
 	for _, found := range t.found() {
 		if why := found.WhyCardStays(); why != "" {
 			r.Log.Warn(why + "; --force overwrites it")
 		}
 	}
-	return nil
+	return manifest, nil
 }
 
 // readBack lets another client read what was published. It returns an error if that client sees

@@ -165,10 +165,7 @@ func newReport(j *job, t *targets) *Report {
 	if o := j.Model.Origin; o != nil {
 		r.Source.Equal = o.Equal
 	}
-	at := j.where()
-	if t.to != nil {
-		at = t.to.Where()
-	}
+	at := t.where(j)
 	r.Target.Repo, r.Target.Branch, r.Target.URL = at.Repo, at.Branch, at.URL
 	for _, o := range t.ledger.Outputs() {
 		before := r.Sizes.Weights

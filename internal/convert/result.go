@@ -13,11 +13,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
-// A result is what a finished conversion writes next to the weights, and what it says about them.
+// A result is what a finished conversion writes next to the weights, and what that says about them.
 type result struct {
 	*job
-	report   *Report
-	manifest *metadata.Manifest
+	at       publish.Location // where it's published
+	sizes    Sizes
+	manifest *metadata.Manifest // without the files next to the weights
 }
 
 // files returns everything next to the weights except the manifest, in the order in which the files
@@ -116,7 +117,6 @@ func (r *result) whole(ctx context.Context, files []publish.SideFile, outputs []
 		return nil, err
 	}
 	manifest := publish.NewSideFile(names.Manifest, "", b)
-	r.report.Target.ManifestSHA256 = manifest.SHA256
 	from := "a local model" // whose name is private
 	if repo, commit := r.original(); repo != "" {
 		from = repo + "@" + commit

@@ -19,6 +19,14 @@ type targets struct {
 	advice []string // warnings about what the Hub advises against
 }
 
+// where returns where the result is published: a repo that was renamed has its present name.
+func (t *targets) where(j *job) publish.Location {
+	if t.to == nil {
+		return j.where()
+	}
+	return t.to.Where()
+}
+
 // destinations lists where the result goes.
 func (t *targets) destinations() (list []publish.Destination) {
 	if t.folder.Stays {

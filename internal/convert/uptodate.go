@@ -46,7 +46,8 @@ func upToDate(ctx context.Context, j *job, t *targets) (*Report, error) {
 			slices.ContainsFunc(files, differs)) {
 			return nil, nil
 		}
-		if renewed, err := j.isRenewed(ctx, report, found, newer); err != nil || !renewed {
+		r := &result{job: j, at: t.where(j), sizes: report.Sizes, manifest: &metadata.Manifest{}}
+		if renewed, err := r.isRenewed(ctx, found, newer); err != nil || !renewed {
 			return nil, err
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
@@ -61,10 +62,10 @@ func upToDate(ctx context.Context, j *job, t *targets) (*Report, error) {
 // isRenewed reports whether a target's card has the license that the run was given, the branch that
 // holds it, and what the card of a local source says, because no commit pins that. Newer rules may
 // word it differently. A card that isn't ours stays as it is.
-func (j *job) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
+func (r *result) isRenewed(ctx context.Context, found *publish.Inspection,
 	newer bool) (bool, error) {
-	pinned, at := !j.Model.Local || newer, j.where()
-	if j.License == "" && pinned && at.Branch == "" {
+	pinned, at := !r.Model.Local || newer, r.where()
+	if r.License == "" && pinned && at.Branch == "" {
 		return true, nil
 	}
 	card, err := found.Card(ctx)
@@ -72,12 +73,12 @@ func (j *job) isRenewed(ctx context.Context, report *Report, found *publish.Insp
 		return false, err
 	}
 	if card == nil {
-		if why := found.WhyCardStays(); why != "" && j.License != "" {
-			j.Log.Warn(why + "; --license changes nothing there")
+		if why := found.WhyCardStays(); why != "" && r.License != "" {
+			r.Log.Warn(why + "; --license changes nothing there")
 		}
 		return true, nil
 	}
-	if j.License != "" && !metadata.HasLicense(card, j.License) {
+	if r.License != "" && !metadata.HasLicense(card, r.License) {
 		return false, nil
 	}
 	// a new branch begins with what main holds
@@ -87,7 +88,6 @@ func (j *job) isRenewed(ctx context.Context, report *Report, found *publish.Insp
 	if pinned {
 		return true, nil
 	}
-	r := result{job: j, report: report, manifest: &metadata.Manifest{}}
 	ours, err := r.card()
 	return err == nil && metadata.HasFront(card, ours), err
 }

@@ -45,6 +45,16 @@ func (r *Result) all() []names.File {
 	return list
 }
 
+// ManifestSHA256 is that of the manifest, or "" if the result has none.
+func (r *Result) ManifestSHA256() string {
+	for _, s := range r.Files {
+		if s.Path == names.Manifest {
+			return s.SHA256
+		}
+	}
+	return ""
+}
+
 // A SideFile is a file of the result without weights.
 type SideFile struct {
 	metadata.OutputFile
