@@ -101,7 +101,7 @@ func (f *Folder) inspect(ctx context.Context) error {
 		return err
 	}
 	for name, version := range f.in.versions {
-		f.disk.Versions[f.place(name)] = version
+		f.disk.Versions[f.pathOf(name)] = version
 	}
 	_, refused := errors.AsType[*ConflictError](err)
 	if refused && f.at.work && f.in.Files[f.at.journal].Standing == Ours {
@@ -170,7 +170,7 @@ func (f *Folder) isAlike(name string) bool {
 
 // version returns the size and time of a file.
 func (f *Folder) version(name string) (string, error) {
-	info, err := f.disk.Lstat(f.place(name))
+	info, err := f.disk.Lstat(f.pathOf(name))
 	switch {
 	case err == nil:
 		return disk.Version(info), nil
@@ -184,7 +184,7 @@ func (f *Folder) version(name string) (string, error) {
 func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"/") }
 
 func (f *Folder) size(name string) int64 {
-	st, err := f.disk.Lstat(f.place(name))
+	st, err := f.disk.Lstat(f.pathOf(name))
 	if err != nil {
 		return 0
 	}
@@ -193,7 +193,7 @@ func (f *Folder) size(name string) int64 {
 
 // read returns a small file. For a link it returns nil.
 func (f *Folder) read(_ context.Context, name string, limit int64) ([]byte, error) {
-	return f.disk.Read(f.place(name), limit)
+	return f.disk.Read(f.pathOf(name), limit)
 }
 
 func (f *Folder) file(ctx context.Context, name string) (names.File, error) {
@@ -208,16 +208,16 @@ func (f *Folder) has(ctx context.Context, name, hash string) (bool, error) {
 
 // hash returns the size of a file, and its hash of the same kind as like, or its SHA-256.
 func (f *Folder) hash(ctx context.Context, name, like string) (size int64, hash string, err error) {
-	st, err := f.disk.Lstat(f.place(name))
+	st, err := f.disk.Lstat(f.pathOf(name))
 	if err != nil {
 		return 0, "", err
 	}
-	hash = f.disk.Hash(ctx, f.place(name), st.Size(), hub.NewHash(like, st.Size()))
+	hash = f.disk.Hash(ctx, f.pathOf(name), st.Size(), hub.NewHash(like, st.Size()))
 	return st.Size(), hash, context.Cause(ctx)
 }
 
 func (f *Folder) isResult(name string) bool {
-	file, err := f.disk.Root.Open(f.place(name))
+	file, err := f.disk.Root.Open(f.pathOf(name))
 	if err != nil {
 		return false
 	}
@@ -239,8 +239,8 @@ func (f *Folder) Name() string { return f.disk.Root.Name() }
 // State is the folder inside it for everything but the result.
 func (f *Folder) State() *os.Root { return f.disk.State }
 
-// place returns the path in the folder of a file of the result, or of the state.
-func (f *Folder) place(name string) string {
+// pathOf returns the path in the folder of a file of the result, or of the state.
+func (f *Folder) pathOf(name string) string {
 	if inState(name) {
 		return name
 	}
@@ -300,7 +300,7 @@ func (f *Folder) Begin() error {
 
 // Create starts a file of the result, of a known size.
 func (f *Folder) Create(name string, size int64) (*disk.File, error) {
-	return f.disk.Create(f.place(name), size)
+	return f.disk.Create(f.pathOf(name), size)
 }
 
 // Announce puts a side file into the journal, before the file gets its name.
@@ -309,10 +309,10 @@ func (f *Folder) Announce(file names.File) error {
 }
 
 // Open opens a file of the result that this run has made or looked at.
-func (f *Folder) Open(name string) (*os.File, error) { return f.disk.Open(f.place(name)) }
+func (f *Folder) Open(name string) (*os.File, error) { return f.disk.Open(f.pathOf(name)) }
 
 // Remove removes a file of the result, if it's there and no one has changed it meanwhile.
-func (f *Folder) Remove(name string) error { return f.disk.Remove(f.place(name)) }
+func (f *Folder) Remove(name string) error { return f.disk.Remove(f.pathOf(name)) }
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds
 // every output, removes what former conversions have left, and writes the side files, config.json

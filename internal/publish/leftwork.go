@@ -44,7 +44,7 @@ func (s *UpToDate) RemoveWork(root, part string, memory int64) error {
 		}
 	}
 	for _, o := range s.Manifest.Outputs {
-		f.disk.Versions[f.place(o.Path)] = ""
+		f.disk.Versions[f.pathOf(o.Path)] = ""
 	}
 	f.ledger = ledger.New(published.Plan, false)
 	f.ledger.Adopt(slices.Collect(maps.Values(published.Outputs)))

@@ -87,7 +87,7 @@ func (f *Folder) open(ctx context.Context, outputs []ledger.Output, _ int64) (*m
 	for _, o := range outputs {
 		refs = append(refs, hub.FileRef{Path: o.Stored().Path, Size: o.Size})
 	}
-	here := func(name string) (*os.File, error) { return f.disk.Root.Open(f.place(name)) }
+	here := func(name string) (*os.File, error) { return f.disk.Root.Open(f.pathOf(name)) }
 	return model.OpenOutputs(ctx, refs, here, nil, 0)
 }
 
@@ -109,7 +109,7 @@ func (f *Folder) rename() error {
 			continue
 		}
 		if !f.in.Holds(o.File()) { // else the last run was stopped here
-			if err := f.disk.Rename(f.place(o.From), f.place(o.Path)); err != nil {
+			if err := f.disk.Rename(f.pathOf(o.From), f.pathOf(o.Path)); err != nil {
 				return err
 			}
 		}
