@@ -90,8 +90,8 @@ func convertSource(ctx context.Context, source string, opt Options) (_ *Report, 
 	if err != nil {
 		return nil, src.otherOriginal(src.inexact(ctx, err))
 	}
-	report.Note, report.Left = noteOf(src.plan), src.plan.Stay
 	made := reportOf(report)
+	made.Note, made.Left = noteOf(src.plan), src.plan.Stay
 	made.Unloadable = src.plan.NoLoader() != ""
 	if src.proof != nil {
 		made.Decoded = src.proven()

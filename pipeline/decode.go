@@ -80,7 +80,7 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *conver
 			return nil, err
 		}
 	}
-	job := convert.PairOptions{Pair: back.Pair{DF11: d}, OutDir: opt.Folder, Force: opt.Force,
+	job := convert.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: opt.Folder, Force: opt.Force,
 		Means: s.means()}
 	if opt.Against != "" || d.Manifest == nil {
 		src, err := s.openOriginal(ctx, d, opt.Against, opt.Recipe)

@@ -143,8 +143,7 @@ type Verification struct {
 // reportOf returns a report in plain types.
 func reportOf(r *convert.Report) *Report {
 	report := &Report{
-		Source: Source(r.Source), Target: Target(r.Target), Sizes: Sizes(r.Sizes), Note: r.Note,
-		Left: r.Left,
+		Source: Source(r.Source), Target: Target(r.Target), Sizes: Sizes(r.Sizes),
 		Made: Made{Files: r.Made.Files, Now: r.Made.Now, TiesBroken: r.Made.TiesBroken,
 			Differences: r.Made.Differences, Warnings: r.Made.Warnings, Seconds: r.Made.Seconds},
 		Verified: Verified{Weights: r.Verified.Weights, Rebuilt: r.Verified.Rebuilt,

@@ -216,7 +216,7 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (r *convert
 	}
 	defer src.Close()
 	pair := src.pair(d)
-	job := convert.PairOptions{
+	job := convert.VerifyOptions{
 		Pair: pair, Level: cmp.Or(convert.Level(opt.Level), convert.Cheapest(pair)),
 		Locate: opt.Level == "", Chosen: opt.Against == "", Means: s.means(),
 		// A folder with a known name could be another user's.

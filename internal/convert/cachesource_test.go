@@ -112,7 +112,7 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		}
 		shared.Must(t, err)
 		defer d.Close()
-		r, err := convert.Verify(t.Context(), convert.PairOptions{
+		r, err := convert.Verify(t.Context(), convert.VerifyOptions{
 			Pair: back.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: convert.LevelFull, WorkDir: t.TempDir()})
 		if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 			t.Errorf("%s, local %v: %+v, %v; log %s", tt.name, tt.isLocal, r, err, log)

@@ -23,7 +23,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	w.mustConvert(t)
 	levels := func(level convert.Level) func(p back.Pair) error {
 		return func(p back.Pair) error {
-			r, err := convert.Verify(t.Context(), convert.PairOptions{Pair: p, Level: level, Means: forward.Means{Workers: 2}, WorkDir: t.TempDir()})
+			r, err := convert.Verify(t.Context(), convert.VerifyOptions{Pair: p, Level: level, Means: forward.Means{Workers: 2}, WorkDir: t.TempDir()})
 			if err == nil && !r.OK {
 				t.Errorf("%+v", r)
 			}
@@ -32,7 +32,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	}
 	decode := func(p back.Pair) error {
 		p.Source, p.Model = nil, nil
-		_, err := convert.Decode(t.Context(), convert.PairOptions{Pair: p, OutDir: t.TempDir(), Means: forward.Means{Workers: 2}})
+		_, err := convert.Decode(t.Context(), convert.DecodeOptions{Pair: p, OutDir: t.TempDir(), Means: forward.Means{Workers: 2}})
 		return err
 	}
 	for name, read := range map[string]func(back.Pair) error{

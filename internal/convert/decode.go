@@ -12,23 +12,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
-// PairOptions say which DF11 model is decoded or verified, with which original, and how.
-type PairOptions struct {
-	back.Pair // without an original, Decode takes headers and hashes from the manifest
-
+// DecodeOptions say which DF11 model is decoded, and where to.
+type DecodeOptions struct {
+	back.Pair // without an original, headers and hashes come from the manifest
 	forward.Means
 
-	// OutDir is the folder for the files that Decode writes. With Force, other weights may stay
-	// there, and files with the original's names are replaced.
+	// OutDir is the folder for the files. With Force, other weights may stay there, and files with
+	// the original's names are replaced.
 	OutDir string
 	Force  bool
-
-	// Level is how far Verify goes. With Locate, Verify follows a failed proof with a comparison
-	// that finds the weight.
-	Level   Level
-	Locate  bool
-	Chosen  bool   // the DF11 model itself named the original
-	WorkDir string // holds the spools of a remote original
 }
 
 // DecodeReport says what was written.
@@ -48,7 +40,7 @@ type DecodeReport struct {
 // Decode writes the original weight files again. A file gets its name only if its SHA-256 is the
 // original's. Files that are there already with that SHA-256 stay, so the same call continues a run
 // that was stopped.
-func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
+func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	opt.Complete()
 	files, r, err := opt.Rebuilder(opt.Workers, opt.Progress)
 	if err != nil {

@@ -128,7 +128,7 @@ func verifyLocal(t *testing.T, df11, source string, level convert.Level) (*conve
 	}
 	defer d.Close()
 	src, known, p := openLocal(t, source, plan.Options{PatternDict: d.Dict})
-	return convert.Verify(t.Context(), convert.PairOptions{
+	return convert.Verify(t.Context(), convert.VerifyOptions{
 		Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Means: forward.Means{Workers: 2}, WorkDir: t.TempDir(),
 	})
 }

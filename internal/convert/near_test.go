@@ -19,7 +19,7 @@ func TestVerifyOnGPU(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: hubtest.OwnPicture}))
 	w.mustConvert(t)
 	check := func(means forward.Means) (*convert.VerifyReport, int64) {
-		opt := convert.PairOptions{Pair: w.pair(t, 1), Level: convert.LevelFull, WorkDir: t.TempDir(), Means: means}
+		opt := convert.VerifyOptions{Pair: w.pair(t, 1), Level: convert.LevelFull, WorkDir: t.TempDir(), Means: means}
 		w.ResetLog()
 		r, err := convert.Verify(t.Context(), opt)
 		shared.Must(t, err)

@@ -36,7 +36,7 @@ func TestChecksReadLittle(t *testing.T) {
 	if read := w.sourceBytes(); read > (units+1)*64<<10 {
 		t.Errorf("opening reads %d bytes of %d", read, size)
 	}
-	r, err := convert.Verify(t.Context(), convert.PairOptions{Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: convert.LevelStructure})
+	r, err := convert.Verify(t.Context(), convert.VerifyOptions{Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: convert.LevelStructure})
 	if err != nil || !r.OK {
 		t.Fatal(err)
 	}

@@ -17,11 +17,6 @@ type Report struct {
 	Sizes    Sizes
 	Made     Made
 	Verified Verified
-	// Note says which large share of the model stays BF16. The caller sets it.
-	Note string
-	// Left lists the files of a local source that weren't copied, because no reader of the model
-	// opens them.
-	Left []string
 }
 
 // A Source is what was converted.

@@ -73,7 +73,7 @@ func TestSharedFiles(t *testing.T) {
 		t.Fatalf("files %v", units)
 	}
 	dir := t.TempDir()
-	_, err := convert.Decode(t.Context(), convert.PairOptions{Pair: w.pair(t, 0), OutDir: dir, Means: forward.Means{Workers: 2}})
+	_, err := convert.Decode(t.Context(), convert.DecodeOptions{Pair: w.pair(t, 0), OutDir: dir, Means: forward.Means{Workers: 2}})
 	shared.Must(t, err)
 	for _, name := range []string{expertsFirst, expertsSecond} {
 		if !bytes.Equal(shared.Read(t, filepath.Join(dir, name)), experts()[name]) {

@@ -182,7 +182,7 @@ func TestNobodysFilesAreLost(t *testing.T) {
 				if opens != nil {
 					t.Fatal(opens)
 				}
-				_, err = convert.Decode(t.Context(), convert.PairOptions{Pair: back.Pair{DF11: d}, OutDir: n.out})
+				_, err = convert.Decode(t.Context(), convert.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: n.out})
 				d.Close()
 			}
 			ended[err == nil]++

@@ -19,12 +19,24 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
+// VerifyOptions say which DF11 model is compared with which original, and how far.
+type VerifyOptions struct {
+	back.Pair
+	forward.Means
+
+	Level Level
+	// Locate lets a comparison that finds the weight follow a failed proof.
+	Locate  bool
+	Chosen  bool   // the DF11 model itself named the original
+	WorkDir string // holds the spools of a remote original
+}
+
 // Verify checks a DF11 model by itself, compares it with its original, and compares the files next
 // to its weights. The report has a verdict on each. An error with a report is the model's fault, or
 // else the pair's. An error without a report says that the verification could not run.
-func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
+func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	opt.Complete()
-	v := &verification{PairOptions: opt}
+	v := &verification{VerifyOptions: opt}
 	if opt.Plan != nil {
 		var err error
 		if v.outputs, err = spans.Outputs(opt.Plan); err != nil {
@@ -67,9 +79,9 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 // [Verify].
 func VerifyAlone(ctx context.Context, d *model.DF11, level Level,
 	means forward.Means) (*VerifyReport, error) {
-	opt := PairOptions{Pair: back.Pair{DF11: d}, Level: level, Means: means}
+	opt := VerifyOptions{Pair: back.Pair{DF11: d}, Level: level, Means: means}
 	opt.Complete()
-	v := &verification{PairOptions: opt, check: back.NewChecker(opt.Pair, opt.Workers, nil)}
+	v := &verification{VerifyOptions: opt, check: back.NewChecker(opt.Pair, opt.Workers, nil)}
 	c, r := v.check, &v.report
 	*r = VerifyReport{Model: d.Name, Commit: d.Commit, Layout: c.Layout(), Level: LevelStructure}
 	v.Progress.SetPhase("structure")
@@ -130,7 +142,7 @@ func (v *verification) restore(ctx context.Context) error {
 
 // verification is one call of Verify.
 type verification struct {
-	PairOptions
+	VerifyOptions
 	outputs []*spans.Output // of the plan
 	check   *back.Checker
 	units   back.UnitSizes // that structure found
@@ -247,7 +259,7 @@ type choice struct {
 }
 
 // choiceOf looks at the original's main, if the model has chosen the original.
-func choiceOf(ctx context.Context, opt PairOptions) (c choice, err error) {
+func choiceOf(ctx context.Context, opt VerifyOptions) (c choice, err error) {
 	if !opt.Chosen {
 		return c, nil
 	}
