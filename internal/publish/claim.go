@@ -13,11 +13,11 @@ import (
 type author int
 
 const (
-	unknown  author = iota // the file says nothing
-	stranger               // made another result
-	former                 // made this result from other weights, or from weights that aren't known
-	equal                  // made this result from these very weights, by another plan
-	same                   // followed this plan, for these weights
+	unknown      author = iota // the file says nothing
+	stranger                   // made another result
+	otherWeights               // made this result from other weights, or from weights that aren't known
+	sameWeights                // made this result from these very weights, by another plan
+	samePlan                   // followed this plan, for these weights
 )
 
 // author says who made a claim. Two results are the same if they have the same weights of the
@@ -37,17 +37,17 @@ func (c *Conversion) author(ctx context.Context, claim ledger.Claim, files conte
 	case err != nil:
 		return unknown, err
 	case weights == nil && claim.Plan == c.Digest:
-		return same, nil
+		return samePlan, nil
 	case weights != nil && slices.Equal(weights, claim.Weights) && claim.Plan == c.Digest:
-		return same, nil
+		return samePlan, nil
 	case weights != nil && slices.Equal(weights, claim.Weights):
-		return equal, nil
+		return sameWeights, nil
 	}
 	if update, err := c.isUpdate(ctx, claim); err != nil || update {
-		return former, err
+		return otherWeights, err
 	}
 	if made, err := c.made(ctx, claim, files); err != nil || made {
-		return equal, err
+		return sameWeights, err
 	}
 	return stranger, nil
 }

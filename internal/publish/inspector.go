@@ -156,10 +156,10 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 		x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
 		x.list(x.in.listed, name, claim)
 		if name == names.Manifest {
-			x.in.ByPlan = by == same
+			x.in.ByPlan = by == samePlan
 		}
 		// the digests of a local source's outputs cover only samples, which are compared with nothing
-		if by >= equal || by == former && !x.run.From.Local {
+		if by >= sameWeights || by == otherWeights && !x.run.From.Local {
 			x.in.claims[name] = claim
 		}
 	}
@@ -206,7 +206,7 @@ func (x *inspector) effect(name string, by author, claim ledger.Claim) effect {
 	switch {
 	case by == unknown || x.at.work && claim.Keeps:
 		return ignored
-	case by != same && !x.begins:
+	case by != samePlan && !x.begins:
 		return taken
 	case by != stranger:
 		return counts

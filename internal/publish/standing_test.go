@@ -527,15 +527,15 @@ func TestAuthorOfALocalSourcesClaim(t *testing.T) {
 		early   bool
 		want    author
 	}{
-		"a journal's output":            {outputs: map[string]string{head: digest}, want: equal},
+		"a journal's output":            {outputs: map[string]string{head: digest}, want: sameWeights},
 		"another digest":                {outputs: map[string]string{head: another}, want: stranger},
 		"one of two digests":            {outputs: map[string]string{head: digest, "model.safetensors": another}, want: stranger},
 		"no digest":                     {outputs: map[string]string{head: ""}, want: stranger},
 		"an output of no plan":          {outputs: map[string]string{head: digest, "x.safetensors": digest}, want: stranger},
-		"nothing at all":                {want: equal},
+		"nothing at all":                {want: sameWeights},
 		"a file next to no output":      {others: []names.File{file("config.json", "{}")}, want: stranger},
 		"an early journal that differs": {outputs: map[string]string{head: digest}, early: true, want: stranger},
-		"a manifest of these weights":   {outputs: map[string]string{head: another}, weights: weights("weights"), want: equal},
+		"a manifest of these weights":   {outputs: map[string]string{head: another}, weights: weights("weights"), want: sameWeights},
 		"a manifest of other weights":   {outputs: map[string]string{head: digest}, weights: weights("x"), want: stranger},
 		"a manifest that lists no sum":  {outputs: map[string]string{head: digest}, weights: []names.File{{Path: "model.safetensors", Size: 1}}, want: stranger},
 	} {
