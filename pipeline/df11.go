@@ -13,6 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -92,6 +94,28 @@ func noOriginal(d *model.DF11) error {
 	return hint.On(err, hint.NoOriginal)
 }
 
+// wholeModel returns an error for one file of a DF11 model in a folder, unless its loader is ComfyUI,
+// which opens files. Alone it lacks the config.json that is next to it, and the other files.
+func (o *opened) wholeModel(d *model.DF11) error {
+	pair := back.Checker{Pair: o.pair(d)}
+	if !d.IsFile() || pair.Layout() == catalog.ComfyUI {
+		return nil
+	}
+	folder := filepath.Dir(d.Name)
+	config, err := disk.Read(filepath.Join(folder, names.Config), maxConfig)
+	if err == nil {
+		_, err = model.ParseConfig(config)
+	}
+	if err != nil {
+		return nil //nolint:nilerr // what's next to it isn't a DF11 model
+	}
+	return hint.On(usage.Errorf("%s is one file of the model in %s", d.Name, folder),
+		hint.WholeFolder.With("folder", human.ShellWord(folder)))
+}
+
+// maxConfig bounds the config.json that wholeModel reads.
+const maxConfig = 8 << 20
+
 // unfinished returns an error for a folder whose conversion hasn't ended, and nil otherwise.
 func unfinished(folder string) error {
 	// We can read what we keep there, so ignore the error.
@@ -149,6 +173,9 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	}
 	if err := o.planAs(ctx, d, opt); err != nil {
 		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	if err := o.wholeModel(d); err != nil {
+		return nil, errors.Join(err, o.Close())
 	}
 	if d.Manifest != nil || d.Dir != "" || opt.Component != "" {
 		return o, nil

@@ -403,8 +403,6 @@ var mishaps = []mishap{
 		}, then: "plan DIR/flux.safetensors"},
 	{cause: hint.OtherEnd, args: "plan DIR/m", before: func(h *helped) { h.write("m/A.SafeTensors", string(comfyFlux(""))) },
 		step: "rename it to A.safetensors", follow: func(h *helped) { h.write("m/A.safetensors", string(comfyFlux(""))) }},
-	{cause: hint.Unfinished, args: "verify tester/model-DF11", before: func(h *helped) { h.run("org/model --push --shard 1/2") },
-		step: "run the same conversion again", follow: func(h *helped) { h.run("org/model --push") }},
 	{cause: hint.Unfinished, args: "plan tester/model-DF11", before: func(h *helped) { h.run("org/model --push --shard 1/2") },
 		step: "run the same conversion again", then: "org/model --push"},
 	{cause: hint.EmptyRepo, args: "verify tester/model-DF11", before: func(h *helped) { h.hub.AddRepo("tester/model-DF11", nil) },
@@ -507,6 +505,10 @@ var mishaps = []mishap{
 		h.hub.AddRepo("org/flux", map[string][]byte{"flux.safetensors": comfyFlux("")})
 		h.run("org/flux -o DIR/out")
 	}, step: "verify its folder", then: "verify DIR/out"},
+	{cause: hint.WholeFolder, kind: pipeline.ErrUsage, args: "verify DIR/out/lm_head.safetensors --against DIR/m", before: func(h *helped) { h.converted("out") },
+		step: "name its folder instead: ", then: "verify DIR/out --against DIR/m"},
+	{cause: hint.Unfinished, args: "verify tester/model-DF11", before: func(h *helped) { h.run("org/model --push --shard 1/2") },
+		step: "run the same conversion again", follow: func(h *helped) { h.run("org/model --push") }},
 	{cause: hint.MaybeOther, kind: pipeline.ErrMismatch, args: "verify DIR/out --against org/two", before: func(h *helped) {
 		h.converted("out")
 		h.hub.AddModel("org/two", smallModel(2))

@@ -265,6 +265,7 @@ var (
 	NoOriginal   = row("NoOriginal", againstOriginal)
 	FolderHasOne = row("FolderHasOne", "verify its folder, which has a manifest: df11-convert verify "+
 		"{folder}; or "+againstOriginal)
+	WholeFolder   = row("WholeFolder", "name its folder instead: {folder}")
 	Unfinished    = row("Unfinished", "run the same conversion again: it resumes")
 	EmptyRepo     = row("EmptyRepo", "run the conversion to it again if it was stopped; else choose another repo")
 	OwnOriginal   = row("OwnOriginal", "name the original's repo, or a folder elsewhere")
