@@ -64,6 +64,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 	if err != nil {
 		return nil, errors.Join(err, f.disk.Close())
 	}
+	f.removeReadBack() // of a killed run
 	f.ledger = f.earlier()
 	return f, nil
 }
@@ -83,7 +84,6 @@ func lockFolder(root string, stays bool, part string, perm fs.FileMode) (*Folder
 	if err != nil {
 		return nil, err
 	}
-	f.removeReadBack() // of a killed run
 	f.disk.InTheWay = func(name string) error {
 		return &ConflictError{Where: f.Name(), Overwritten: []string{name}}
 	}

@@ -2,16 +2,19 @@ package publish
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -203,29 +206,65 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 		seen)
 }
 
-// readBackDir is the folder for what another client downloads, in the run's folder. It isn't in the
-// state, which may hold no links, because that client makes some. It doesn't count in the budget of
-// disk: by then spools and uploaded outputs are gone, and it holds a list and a few small files.
-const readBackDir = names.Ours + "-readback"
+// A folder for what another client downloads is in the run's folder, with this and random letters as its
+// name. It isn't in the state, which may hold no links, because that client makes some. It doesn't count
+// in the budget of disk: by then spools and uploaded outputs are gone, and it holds a list and a few
+// small files.
+const readBackPrefix = names.Ours + "-readback-"
+
+// readBackNote is the file of the state that says which folder that is, so that a run removes no other
+// one.
+const readBackNote = "readback"
 
 // readBackFolder makes that folder. It returns "", for the system's folder for temporary files, if
 // the file system lacks the locks or the links that the client needs, as exFAT does.
 func (f *Folder) readBackFolder() string {
-	if f.Unlocked() || f.disk.Root.Mkdir(readBackDir, 0o700) != nil {
+	name := readBackPrefix + rand.Text()
+	if f.Unlocked() || f.note(readBackNote, name) != nil || f.disk.Root.Mkdir(name, 0o700) != nil {
 		return ""
 	}
-	if f.disk.Root.Symlink(".", path.Join(readBackDir, "link")) != nil {
+	if f.disk.Root.Symlink(".", path.Join(name, "link")) != nil {
 		return ""
 	}
-	dir, err := filepath.Abs(filepath.Join(f.Name(), readBackDir)) // it may begin with a ~
+	dir, err := filepath.Abs(filepath.Join(f.Name(), name)) // it may begin with a ~
 	if err != nil {
 		return ""
 	}
 	return dir
 }
 
-// removeReadBack removes that folder. What this run or a killed one leaves there costs only space.
-func (f *Folder) removeReadBack() { _ = f.disk.Root.RemoveAll(readBackDir) }
+// note writes a small file of the state.
+func (f *Folder) note(name, text string) error {
+	file, err := disk.CreateIn(f.disk.State, name, ".", 0o600, 0)
+	if err != nil {
+		return err
+	}
+	return file.WriteAll([]byte(text))
+}
+
+// removeReadBack removes the folder that the note names, if it's one. What stays costs only space.
+func (f *Folder) removeReadBack() {
+	note := path.Join(names.StateDir, readBackNote)
+	text, err := f.disk.Read(note, maxNote)
+	name := string(text)
+	if err != nil || text == nil {
+		return
+	}
+	if isReadBack.MatchString(name) {
+		if st, err := f.disk.Root.Lstat(name); err == nil && st.IsDir() {
+			err = f.disk.Root.RemoveAll(name)
+		}
+	}
+	if err == nil {
+		_ = f.disk.State.Remove(readBackNote)
+	}
+}
+
+// isReadBack matches the names that readBackFolder makes.
+var isReadBack = regexp.MustCompile(`^` + regexp.QuoteMeta(readBackPrefix) + `[A-Z2-7]{26}$`)
+
+// maxNote is the length of the longest note.
+const maxNote = 64
 
 // takeApart deletes config.json and every wrong file from main. A server with one row per path for
 // all branches (KohakuHub) accepts a file of the same content again only after a deletion.

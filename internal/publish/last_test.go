@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -63,16 +64,18 @@ func TestMainIsReadAgain(t *testing.T) {
 func TestReadBackInTheRunsFolder(t *testing.T) {
 	p := newPublisher(t)
 	work := filepath.Join(t.TempDir(), "work")
-	left := filepath.Join(work, ".df11-readback", "snapshots")
+	made := filepath.Join(work, ".df11-readback-"+rand.Text())
+	left := filepath.Join(made, "snapshots")
 	for _, looks := range []bool{true, false} {
 		world.Must(t, os.MkdirAll(left, 0o700))
 		world.Must(t, os.Symlink("x", filepath.Join(left, "config.json")))
+		world.Write(t, filepath.Join(work, ".df11-convert", "readback"), filepath.Base(made))
 		c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: p.URL, HTTPTransport: p, Token: "hf_secret", Clock: hubtest.NewJumpClock(time.Now())}})
 		world.Must(t, err)
 		run := conversionOf("a")
 		f, err := publish.OpenFolder(t.Context(), work, false, run, 0o600)
 		world.Must(t, err)
-		if _, err := os.Lstat(left); err == nil {
+		if _, err := os.Lstat(made); err == nil {
 			t.Error("a killed run's downloads are still there")
 		}
 		push := &publish.Push{Hub: c, Repo: fmt.Sprintf("me/looks-%v", looks), Private: new(false)}
@@ -82,8 +85,7 @@ func TestReadBackInTheRunsFolder(t *testing.T) {
 		world.Must(t, to.Finish(t.Context(), result))
 		used := 0
 		p.Inject(hubtest.Fault{Method: "GET", Path: "*/resolve/*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
-			in, _ := os.ReadDir(filepath.Dir(left))
-			used += len(in)
+			used += len(readBacks(t, work))
 			if !looks {
 				hubtest.Error(403, "", "no")(x)
 				return
@@ -96,9 +98,70 @@ func TestReadBackInTheRunsFolder(t *testing.T) {
 		if unread := (*publish.UnreadError)(nil); errors.As(err, &unread) == looks || err != nil && unread == nil {
 			t.Errorf("it looks %v: %v", looks, err)
 		}
-		if _, err := os.Lstat(filepath.Dir(left)); err == nil || used == 0 {
-			t.Errorf("it looks %v: downloads are left (%v), or were never there (%d)", looks, err, used)
+		if left := readBacks(t, work); len(left) > 0 || used == 0 {
+			t.Errorf("it looks %v: downloads are left (%v), or were never there (%d)", looks, left, used)
 		}
 		world.Must(t, f.Close(true))
+		if left, _ := os.ReadDir(work); len(left) > 0 {
+			t.Errorf("the work folder has %v", left)
+		}
+	}
+}
+
+// readBacks lists what is in the folders for another client.
+func readBacks(t *testing.T, work string) []string {
+	t.Helper()
+	in, err := filepath.Glob(filepath.Join(work, ".df11-readback-*", "*"))
+	world.Must(t, err)
+	return in
+}
+
+// TestOnlyTheNotedReadBackIsRemoved checks for every name that a folder may have, and every note that
+// someone may have forged, that a run removes a folder only if it has a name of ours and the note says
+// so, never through a link, and that a refused run removes nothing.
+func TestOnlyTheNotedReadBackIsRemoved(t *testing.T) {
+	ours := ".df11-readback-" + rand.Text()
+	all := []string{ours, ours + "X", ".df11-readback", ".df11-readback-", ".df11-readback-MINE", "mine", ".git", "mine/" + ours, ours[:len(ours)-1]}
+	notes := append([]string{"", ".", "..", "../outside", "/", ours + "/", "./" + ours, ours + "\n", "mine/..", "link"}, all...)
+	for _, refused := range []bool{false, true} {
+		for _, stays := range []bool{false, true} {
+			for _, note := range notes {
+				above := t.TempDir()
+				root := filepath.Join(above, "out")
+				for _, name := range append(all, "../outside") {
+					world.Write(t, filepath.Join(root, name, "kept"), "mine")
+				}
+				world.Must(t, os.Symlink("mine", filepath.Join(root, "link")))
+				world.Write(t, filepath.Join(root, ".df11-convert", "readback"), note)
+				if refused {
+					world.Write(t, filepath.Join(root, "config.json"), "theirs")
+				}
+				f, err := publish.OpenFolder(t.Context(), root, stays, conversionOf("a"), 0o600)
+				if wasRefused := err != nil; wasRefused != (refused && stays) {
+					t.Fatalf("refused: %v", err)
+				}
+				if err == nil {
+					world.Must(t, f.Close(true))
+				}
+				for _, name := range append(all, "../outside") {
+					_, err := os.Lstat(filepath.Join(root, name, "kept"))
+					if gone := err != nil; gone != (note == ours && name == ours && !(refused && stays)) {
+						t.Errorf("note %q, refused %v: %s is gone: %v", note, refused, name, gone)
+					}
+				}
+			}
+		}
+	}
+	root := t.TempDir()
+	world.Write(t, filepath.Join(root, "mine", "kept"), "mine")
+	world.Must(t, os.Symlink("mine", filepath.Join(root, ours)))
+	world.Write(t, filepath.Join(root, ".df11-convert", "readback"), ours)
+	f, err := publish.OpenFolder(t.Context(), root, true, conversionOf("a"), 0o600)
+	world.Must(t, err)
+	world.Must(t, f.Close(true))
+	for _, name := range []string{"mine/kept", ours} {
+		if _, err := os.Lstat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
 	}
 }

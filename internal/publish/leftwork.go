@@ -46,6 +46,7 @@ func (s *UpToDate) RemoveWork(root, part string, memory int64) error {
 	for _, o := range s.Manifest.Outputs {
 		f.disk.Versions[f.pathOf(o.Path)] = ""
 	}
+	f.removeReadBack()
 	f.ledger = ledger.New(published.Plan, false)
 	f.ledger.Adopt(slices.Collect(maps.Values(published.Outputs)))
 	return f.Close(true)
