@@ -209,6 +209,11 @@ var mishaps = []mishap{
 	}, step: "replace the link with the file", follow: func(h *helped) {
 		world.Must(h.T, os.Rename(filepath.Join(h.dir, "x"), filepath.Join(h.dir, "m/generation_config.json")))
 	}},
+	{cause: hint.LinkIncluded, args: "plan DIR/m --include *", before: func(h *helped) {
+		h.llama("m", "BF16", "")
+		h.write("x", "{}")
+		world.Must(h.T, os.Symlink("../x", filepath.Join(h.dir, "m/b[1].txt")))
+	}, step: `--include '!/b\[1].txt' at the end`, then: `plan DIR/m --include * --include !/b\[1].txt`},
 	{cause: hint.Kept, args: "DIR/m --push --repo-id tester/kept", before: func(h *helped) {
 		h.model("m")
 		h.write("m/.gitignore", "config.json\n")

@@ -99,6 +99,8 @@ var (
 	Link        = row("Link", "fetch the file again, or remove the link if the model doesn't need it")
 	LinkOutside = row("LinkOutside", "replace the link with the file if it belongs to the model, or "+
 		"remove it")
+	LinkIncluded = row("LinkIncluded", "replace the link with the file if it belongs to the model, or leave it "+
+		"out with --include {not} at the end")
 	Kept        = row("Kept", "publish it with --include {file}, or take its name out of the .gitignore")
 	Pointer     = row("Pointer", "fetch it with: git lfs pull")
 	HubCut      = row("HubCut", "tell the owner of the repo that the file is incomplete there")

@@ -12,8 +12,10 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // CheckCopies refuses, before any work, files of which a result must take nothing: Git LFS
@@ -33,6 +35,9 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 			continue // it's kept back, or a source that is made of files has one of its own
 		}
 		if err := checkLink(root, name, c.Path); err != nil {
+			if f := m.Listing.Folder; f != nil && f.Includes(c.Path) {
+				err = hint.On(err, hint.LinkIncluded.With("not", human.ShellWord("!/"+reader.Quote(c.Path))))
+			}
 			return err
 		}
 		st, err := os.Stat(name) // of a source that is made of files, it may have another size

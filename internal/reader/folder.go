@@ -46,7 +46,8 @@ type Files struct {
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
-// that come along too.
+// that come along too. As there, the last pattern that matches a file counts, and one that begins with
+// an exclamation mark takes files out again.
 func NewFolder(files Files, include []string) *Folder {
 	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
 		unread: map[string]bool{}, unusable: map[string]bool{}, has: setOf(files.Paths), links: files.Links,
@@ -55,7 +56,8 @@ func NewFolder(files Files, include []string) *Folder {
 		f.unusable[p] = UseOf(p) == Ignores && p != names.Card
 	}
 	for _, pattern := range include {
-		f.include = append(f.include, inclusion{globs{newGlob(pattern)}, strings.Trim(pattern, "/")})
+		pattern, not := strings.CutPrefix(pattern, "!")
+		f.include = append(f.include, inclusion{globs{newGlob(pattern)}, strings.Trim(pattern, "/"), not})
 	}
 	s := &search{f, files.Read}
 	s.findParts()
@@ -127,7 +129,12 @@ func isHidden(name string) bool {
 
 // Includes reports whether a file comes along because a caller's pattern names it.
 func (f *Folder) Includes(name string) bool {
-	return slices.ContainsFunc(f.include, func(i inclusion) bool { return f.isNamed(name, i) })
+	for _, i := range slices.Backward(f.include) {
+		if f.isNamed(name, i) {
+			return !i.not
+		}
+	}
+	return false
 }
 
 func (f *Folder) isNamed(name string, by inclusion) bool { return by.names(name, f.isHidden(name)) }
@@ -136,6 +143,7 @@ func (f *Folder) isNamed(name string, by inclusion) bool { return by.names(name,
 type inclusion struct {
 	globs
 	text string // without slashes at its ends
+	not  bool   // it takes files out again
 }
 
 // names reports whether the pattern names a file. A hidden one must be spelled out from the root:

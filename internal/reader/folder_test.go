@@ -333,3 +333,28 @@ func TestIgnoresAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestLastInclusionCounts checks that a pattern with an exclamation mark takes out again what those
+// before it bring, and that a quoted path matches that path alone.
+func TestLastInclusionCounts(t *testing.T) {
+	paths := []string{"a.txt", "b/a.txt", ".env", "x[1].txt", "x1.txt", `y\*.txt`}
+	for _, c := range []struct {
+		include []string
+		want    string
+	}{
+		{[]string{"*"}, `a.txt b/a.txt x[1].txt x1.txt y\*.txt`},
+		{[]string{"*", "!a.txt"}, `x[1].txt x1.txt y\*.txt`},
+		{[]string{"*", "!/a.txt"}, `b/a.txt x[1].txt x1.txt y\*.txt`},
+		{[]string{"!a.txt", "*.txt"}, `a.txt b/a.txt x[1].txt x1.txt y\*.txt`},
+		{[]string{"*", "!b/", ".env", "!x*", "x1.txt"}, `a.txt .env x1.txt y\*.txt`},
+		{[]string{".env", "!*"}, ".env"},
+		{[]string{".env", "!/.env"}, ""},
+		{[]string{Quote("x[1].txt"), Quote(`y\*.txt`)}, `x[1].txt y\*.txt`},
+	} {
+		f := NewFolder(Files{Paths: paths, Read: func(string) []byte { return nil }}, c.include)
+		got := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !f.Includes(p) })
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%q: %q", c.include, got)
+		}
+	}
+}

@@ -73,6 +73,11 @@ func newGlob(pattern string) glob {
 	return glob{pattern: pattern, begins: max(begins, 0), base: base, folders: folders}
 }
 
+// Quote returns a pattern that matches a path alone.
+func Quote(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
 // A steps counts the work that matching may still take: bytes of patterns, and places in paths.
 type steps int
 
