@@ -7,6 +7,7 @@ import copy
 import ctypes.util
 import hashlib
 import http.server
+import inspect
 import io
 import json
 import logging
@@ -14,6 +15,7 @@ import os
 import pathlib
 import pickle
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -402,6 +404,10 @@ class Forged(Folder):
             df11.load(str(self.folder) + "-2/x/y")
 
 
+class Built(Exception):
+    """diffusers was asked for a pipeline."""
+
+
 class Code(Folder):
     """No JSON file makes transformers or diffusers run or fetch code that the caller didn't name."""
 
@@ -531,6 +537,37 @@ class Code(Folder):
         self.pipeline_stops("tokenizer_config.json: auto_map", "load with trust_remote_code=True", **{"tokenizer/tokenizer_config.json": {"auto_map": {"AutoTokenizer": ["t.T", None]}}})
         self.pipeline_stops("config.json: configuration_files", index=encoder, **{"text_encoder/config.json": {"configuration_files": ["../config.1.json"]}})
         self.pipeline_stops("config.json: _attn_implementation is 'flash_attention_2'", index=encoder, **{"text_encoder/config.json": {"_attn_implementation": "flash_attention_2"}})
+
+    def test_names_of_parts(self):
+        """A part is a folder of the pipeline that its class has a place for, never a folder elsewhere or an option."""
+        import diffusers
+        source = inspect.getsource(diffusers.DiffusionPipeline.from_pretrained)
+        options = {*re.findall(r'kwargs\.pop\("(\w+)"', source), *inspect.signature(diffusers.DiffusionPipeline.from_pretrained.__func__).parameters} - {"kwargs"}
+        self.assertIn("trust_remote_code", options)
+        for name in ("../outside", str(RESULT), "transformer/../../outside", "..", ".", "", "a b", "a.b", "1a", "tr\u200bansformer", *options):
+            self.pipeline({name: ["diffusers", "X"]})
+            shutil.copytree(RESULT, self.folder.parent / "outside")
+            if name.isidentifier():
+                shutil.copytree(RESULT, self.folder / name)
+            for trust in (False, True):
+                for library in ("diffusers", None):  # diffusers builds no part of null
+                    index = self.folder / "model_index.json"
+                    members = json.loads(index.read_text())
+                    index.write_text(json.dumps({**members, "transformer": [None, None], name: [library, library and "X"]}))
+                    with unittest.mock.patch("df11.load", side_effect=AssertionError("built")), \
+                            unittest.mock.patch.object(diffusers.FluxPipeline, "from_pretrained", side_effect=Built) as built, \
+                            self.assertRaises((df11.DF11Error, Built), msg=name) as e:
+                        df11.load_pipeline(str(self.folder), trust_remote_code=trust)
+                    if library:
+                        self.assertIn(f"{name!r} isn't a part", str(e.exception))
+                    else:  # then from_pretrained gets nothing from the index
+                        self.assertLessEqual(built.call_args.kwargs.keys(), {"torch_dtype", "trust_remote_code"})
+                        self.assertEqual(built.call_args.kwargs.get("trust_remote_code", False), trust)
+        for value in (["diffusers"], ["diffusers", None], ["diffusers", 3], ["diffusers", "X", "Y"], [], [["x"], "X"]):
+            self.pipeline_stops("model_index.json: 'transformer' isn't a part", index={"transformer": value})
+        self.pipeline({"_class_name": "StableDiffusionPipeline"})
+        with unittest.mock.patch("df11.load", side_effect=AssertionError("built")):
+            self.stops(df11.load_pipeline, "StableDiffusionPipeline has no part transformer")
 
     def test_trusted_pipeline(self):
         self.pipeline({"scheduler": ["evil", "E"]})

@@ -135,9 +135,8 @@ def load_pipeline(
             own["revision"] = base.name
         options.update(own)
     index = library.index_of(base)
-    given = {*found, *(o for o in options if o in index)}
     with files.reading(base):
-        trust.require_pipeline(base, index, given, trust_remote_code)
+        trust.require_pipeline(base, index, found, options, trust_remote_code)
     parts = {
         part: load(
             str(at), device=main, decode=decode, check=check, trust_remote_code=trust_remote_code

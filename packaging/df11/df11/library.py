@@ -393,9 +393,8 @@ def part_beside(folder: Path) -> Path:
     """
     found = [
         folder / name
-        for name, value in index_of(folder).items()
-        if isinstance(value, list)
-        and (folder / name / "config.json").is_file()
+        for name in trust.parts(folder, index_of(folder))
+        if (folder / name / "config.json").is_file()
         and not any((folder / name).glob("*.safetensors"))
     ]
     if len(found) != 1:
@@ -415,9 +414,7 @@ def parts(folder: Path) -> dict[str, Path]:
     if not (folder / "model_index.json").is_file():
         return {"transformer": folder}
     configs = {
-        name: folder / name / "config.json"
-        for name, value in index_of(folder).items()
-        if isinstance(value, list)
+        name: folder / name / "config.json" for name in trust.parts(folder, index_of(folder))
     }
     found = {name: c.parent for name, c in configs.items() if is_df11(c)}
     if not found and is_df11(folder / "config.json"):

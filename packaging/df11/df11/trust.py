@@ -5,8 +5,9 @@ Both ask for trust_remote_code in some places only. With what is checked here, a
 classes and functions of packages that the caller installed, and nothing else.
 """
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Optional, Union
 
@@ -25,6 +26,38 @@ MODELS = {"backbone", "architecture", "base_model_name_or_path"}
 REFUSED = {"checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay", "attribute_map"}
 # The packages whose classes a pipeline may have; others are imported from wherever Python finds them.
 LIBRARIES = {"diffusers", "transformers"}
+# The options of DiffusionPipeline.from_pretrained (diffusers 0.39), which takes parts by name, too.
+PIPELINE_OPTIONS = {
+    "cache_dir",
+    "cls",
+    "custom_pipeline",
+    "custom_revision",
+    "dduf_file",
+    "device_map",
+    "disable_mmap",
+    "force_download",
+    "from_flax",
+    "load_connected_pipeline",
+    "local_files_only",
+    "low_cpu_mem_usage",
+    "max_memory",
+    "offload_folder",
+    "offload_state_dict",
+    "pretrained_model_name_or_path",
+    "provider",
+    "provider_options",
+    "proxies",
+    "quantization_config",
+    "revision",
+    "sess_options",
+    "token",
+    "torch_dtype",
+    "trust_remote_code",
+    "use_flashpack",
+    "use_onnx",
+    "use_safetensors",
+    "variant",
+}
 
 MemberPath = tuple[str, ...]  # the names from the outermost object to a member
 
@@ -109,9 +142,29 @@ def require_installed(file: Path, config: object, options: Optional[dict] = None
             )
 
 
-def require_pipeline(folder: Path, index: dict, given: set[str], trust: Trust) -> None:
+def parts(folder: Path, index: dict) -> dict[str, tuple[str, str]]:
+    """Returns the parts of a pipeline's index, with the library and the class of each.
+
+    A part's name is that of its folder, and goes to from_pretrained.
+    """
+    found = {}
+    for name, value in index.items():
+        # diffusers builds no part whose library is null
+        if not isinstance(value, list) or name == "_class_name" or value[:1] == [None]:
+            continue
+        named = name.isidentifier() and name not in PIPELINE_OPTIONS
+        if not named or len(value) != 2 or not all(isinstance(v, str) for v in value):
+            raise DF11Error(f"{folder / 'model_index.json'}: {name!r} isn't a part: {value}")
+        found[name] = (value[0], value[1])
+    return found
+
+
+def require_pipeline(
+    folder: Path, index: dict, found: Iterable[str], options: Iterable[str], trust: Trust
+) -> None:
     """Raises an error if a pipeline takes code from its own files, or from other repos, that trust
-    doesn't name. given are the parts that aren't loaded from its files.
+    doesn't name, or if its class has no place for a part. found are the parts that are DF11 models;
+    options are what the caller passes, such as other parts.
     """
     import diffusers
 
@@ -126,16 +179,15 @@ def require_pipeline(folder: Path, index: dict, given: set[str], trust: Trust) -
         )
     elif cls._load_connected_pipes and (folder / "README.md").is_file():
         require_own(trust, f"{file}: {name} loads other repos, which README.md names")
-    for part, value in index.items():
-        if not isinstance(value, list) or part == "_class_name" or value[:1] == [None]:
-            continue
-        if not part.isidentifier() or len(value) != 2 or not all(isinstance(v, str) for v in value):
-            raise DF11Error(f"{file}: {part!r} isn't a part: {value}")
-        library, cls = value
+    if cls is not None:
+        stray = [part for part in found if part not in inspect.signature(cls).parameters]
+        if stray:
+            raise DF11Error(f"{file}: {name} has no part {some(stray)}")
+    for part, (library, cls) in parts(folder, index).items():
         known = library in LIBRARIES or hasattr(diffusers.pipelines, library)
         if not known or (folder / part / f"{library}.py").exists():
             require_own(trust, f"{file}: {part} is a class of {library}.py or another package")
-        if part not in given:
+        if part not in found and part not in options:
             if "Pipeline" in cls:
                 require_own(trust, f"{file}: {part} is a pipeline of its own, {cls}")
             # diffusers takes a part without a folder from the pipeline's
