@@ -32,7 +32,7 @@ type convertFlags struct {
 }
 
 func (f *convertFlags) register(p *pflag.FlagSet) {
-	f.sourceFlags.register(p, true)
+	f.sourceFlags.register(p)
 	f.target.register(p)
 	f.limits.register(p)
 	f.parts.register(p)

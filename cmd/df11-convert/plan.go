@@ -41,7 +41,7 @@ result could be public.`,
   df11-convert plan org/new-arch --json | jq .pattern_dict > dict.json`,
 	}, func(ctx context.Context, arg string) error { return runPlan(ctx, u, &f, arg) })
 	p := c.Flags()
-	f.sourceFlags.register(p, true)
+	f.sourceFlags.register(p)
 	p.Var(&f.sample, "sample-bytes",
 		"limit for reading weights; 0 reads none (default 1%, from 8 MB to 64 MiB)")
 	registerOriginal(p, &f.original)

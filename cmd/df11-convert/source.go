@@ -24,9 +24,8 @@ func (f *sourceFlags) means(u *ui) pipeline.Means {
 		Notice: func(line string) { u.say("%s", line) }}
 }
 
-// register adds the flags. Unless all is set, help hides the flags of planning, because a DF11
-// model or a list of models already says how a source is planned.
-func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
+// register adds the flags of commands that plan a source.
+func (f *sourceFlags) register(p *pflag.FlagSet) {
 	r := &f.recipe
 	p.StringVar(&r.PatternDict, "pattern-dict", "",
 		"JSON `file` with the pattern dict (default the catalog's)")
@@ -35,25 +34,22 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.StringVar(&r.Like, "like", "",
 		"use the pattern dict of this `model`: a catalog entry, or the DF11 repo that it comes from")
 	p.StringVar(&r.Component, "component", "",
-		choose(all, "`folder` of a diffusers pipeline to convert (default transformer, else unet)",
-			"the original's `folder`, if it's a diffusers pipeline (default transformer, else unet)"))
+		"`folder` of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&r.File, "file", "",
-		choose(all, "the .safetensors `file` or the index to convert, if the source holds several models",
-			"the original's .safetensors `file` or index, if it holds several models"))
+		"the .safetensors `file` or the index to convert, if the source holds several models")
 	p.BoolVar(&r.ExactF32, "exact-f32", false,
 		"compress F32 weights whose values are all exact in BF16")
 	p.BoolVar(&r.Unfilled, "unfilled", false,
 		"accept modules that no known reader fills")
 	p.StringVar(&r.For, "for", "",
 		"compress only what this `reader` loads: dfloat11 (default: whatever any reader loads)")
-	if all {
-		p.StringArrayVar(&r.Include, "include", nil,
-			"also copy a folder's files that match this `glob`; repeatable (default what a model's readers open)")
-	}
+	p.StringArrayVar(&r.Include, "include", nil,
+		"also copy a folder's files that match this `glob`; repeatable (default what a model's readers open)")
+	f.registerRate(p)
+}
+
+func (f *sourceFlags) registerRate(p *pflag.FlagSet) {
 	p.Var(&f.limitRate, "limit-rate", "limit per direction, e.g. 50MB/s (default none)")
-	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32", "unfilled", "for"} {
-		p.Lookup(name).Hidden = !all
-	}
 }
 
 // readerFlags are the flags of the commands that read a DF11 model and its original.
@@ -66,8 +62,13 @@ type readerFlags struct {
 func (f *readerFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.against, "against", "",
 		"original `model`: org/name, ./folder, or a .safetensors file (default the manifest's)")
+	// the DF11 model says how its original is planned
+	p.StringVar(&f.recipe.Component, "component", "",
+		"the original's `folder`, if it's a diffusers pipeline (default transformer, else unet)")
+	p.StringVar(&f.recipe.File, "file", "",
+		"the original's .safetensors `file` or index, if it holds several models")
 	f.limitFlags.register(p)
-	f.sourceFlags.register(p, false)
+	f.registerRate(p)
 }
 
 func (f *readerFlags) means(u *ui) pipeline.Means { return f.limitFlags.set(f.sourceFlags.means(u)) }

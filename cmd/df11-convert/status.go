@@ -105,7 +105,7 @@ nothing to do and every model is as expected, else 1.`,
 	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, pages, arg) })
 	pages.register(c.Flags())
 	f.registerListed(c.Flags(), func(p *pflag.FlagSet) {
-		f.sourceFlags.register(p, false)
+		f.sourceFlags.register(p)
 		f.target.registerListed(p)
 	})
 	f.limits.registerMemory(c.Flags())
