@@ -62,8 +62,9 @@ func batchCommand(u *ui) *cobra.Command {
 first asks the Hub what's published, prints how much it will read and publish,
 and skips models whose published result is current. That takes at most half of
 --stop-after. If a model fails, batch goes on with the next one. If the network,
-the Hub, or the token fails, batch tries for five minutes, then ends the list; a
-token that can't write ends it at once.
+the Hub, or the token fails, batch tries for five minutes, then ends the list. A
+token that can't write ends it at once, and so does a Hub that hasn't answered
+yet, because its address may be wrong.
 If the Hub refuses one repo and answers for another of the list, only that
 model fails.
 If a namespace's storage is full, or you may not make repos there, batch leaves
