@@ -37,7 +37,7 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.limits.register(p)
 	f.parts.register(p)
 	f.gpu.register(p)
-	p.Var(&f.disk, "disk", "limit for temporary disk space, e.g. 12GB (default all free space)")
+	p.Var(&f.disk, "disk", "limit for temporary files, besides a result in a folder, e.g. 12GB (default all free space)")
 	p.StringVar(&f.workDir, "work-dir", "",
 		"`directory` for temporary files; a tmpfs counts as memory (default the cache)")
 	p.DurationVar(&f.stopAfter, "stop-after",
