@@ -112,10 +112,9 @@ func (p *pieces) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// crc goes on with a CRC-32 that begins with 0 and isn't inverted at its end. Such a sum of a whole is
-// the xor of its pieces' sums, each shifted by the bytes that follow it. The polynomial is that of
-// IEEE, for which hash/crc32 has the fastest code: every byte of the source is summed up twice.
-func crc(sum uint32, p []byte) uint32 { return ^crc32.Update(^sum, crc32.IEEETable, p) }
+// crc goes on with a CRC-32C that begins with 0 and isn't inverted at its end. Such a sum of a whole
+// is the xor of its pieces' sums, each shifted by the bytes that follow it.
+func crc(sum uint32, p []byte) uint32 { return ^crc32.Update(^sum, castagnoli, p) }
 
 // shifted returns the sum of what has this sum and then n bytes of zero.
 func shifted(sum uint32, n int64) uint32 {
@@ -128,7 +127,7 @@ func shifted(sum uint32, n int64) uint32 {
 	return sum
 }
 
-// product multiplies two polynomials modulo that of the CRC-32. The highest bit is x^0.
+// product multiplies two polynomials modulo that of CRC-32C. The highest bit is x^0.
 func product(a, b uint32) (p uint32) {
 	for ; a != 0; a <<= 1 {
 		if a>>31 != 0 {
@@ -136,7 +135,7 @@ func product(a, b uint32) (p uint32) {
 		}
 		odd := b & 1
 		if b >>= 1; odd != 0 {
-			b ^= crc32.IEEE
+			b ^= crc32.Castagnoli
 		}
 	}
 	return p
