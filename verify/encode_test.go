@@ -8,14 +8,19 @@ import (
 
 // encode encodes weights with the code of their own histogram.
 func encode(bf16 []byte) *stored {
+	return storedUnit(plain.Encode(codesOf(bf16), []int64{int64(len(bf16) / 2)}, bf16))
+}
+
+// codesOf returns the codes that weights get.
+func codesOf(bf16 []byte) []plain.Code {
 	var hist [256]int64
 	for i := 0; i < len(bf16); i += 2 {
 		hist[uint8(binary.LittleEndian.Uint16(bf16[i:])>>7)]++
 	}
-	return storedUnit(plain.Encode(plain.Codes(&hist), []int64{int64(len(bf16) / 2)}, bf16))
+	return plain.Codes(&hist)
 }
 
-// split divides a unit into several tensors.
+// splitAt divides a unit into several tensors.
 func (s *stored) splitAt(ends ...int64) {
 	s.sizes, s.split = nil, nil
 	last := int64(0)
