@@ -17,6 +17,9 @@ type options struct {
 	block int    // elements per block; 0: blockElems
 }
 
+// errEmpty is a unit without weights.
+var errEmpty = errors.New("unit has no elements")
+
 // Counter is pass 1 over a unit. It counts the exponents of every block. Goroutines may share it.
 type Counter struct {
 	sizes  []int64
@@ -49,7 +52,7 @@ func (o options) newCounter(sizes []int64) (*Counter, error) {
 		c.nElems += n
 	}
 	if c.nElems < 1 {
-		return nil, errors.New("unit has no elements")
+		return nil, errEmpty
 	}
 	c.sizes = append(c.sizes, sizes...)
 	c.counts = make([][256]uint32, (c.nElems+c.block-1)/c.block)
@@ -102,27 +105,11 @@ func (c *Counter) Finish() (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	for s := firstJump; s < len(total); s++ {
-		if total[s] > 0 {
-			return nil, &UnsupportedError{ReasonExponentRange,
-				fmt.Sprintf("exponent %d, the limit is %d", s, firstJump-1)}
-		}
-	}
-	book := buildCodebook(total)
-	rows, ok := book.luts()
-	if !ok {
-		return nil, &UnsupportedError{ReasonOfficialCrash,
-			"the end symbol's code is all zeros within the first table"}
-	}
-	if n := len(rows) / lutSlots; n > maxLUTRows {
-		return nil, &UnsupportedError{ReasonTooManyLUTs,
-			fmt.Sprintf("%d lookup table rows, the limit is %d", n, maxLUTRows)}
+	book, rows, err := total.tables()
+	if err != nil {
+		return nil, err
 	}
 	u := c.unit(book, total, rows)
-	if u.nBytes() > maxCoded {
-		return nil, &UnsupportedError{ReasonTooLarge,
-			fmt.Sprintf("%d coded bytes, the limit is %d", u.nBytes(), int64(maxCoded))}
-	}
 	if u.overfull() {
 		return nil, &UnsupportedError{ReasonSharedMemory,
 			fmt.Sprintf("long runs of short codes: more than %d weights in a chunk", maxPerChunk)}

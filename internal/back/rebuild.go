@@ -33,6 +33,7 @@ type Rebuilder struct {
 	// the pieces of each source tensor, in order: one, unless it's cut into slices
 	places map[string][]place
 	opened *openUnits // for ReaderAt
+	ended  *ends      // of units that another run stored; nil: their tables aren't compared
 	// the manifest says what to write, not the original
 	byManifest bool
 
@@ -53,6 +54,7 @@ type place struct {
 	name   string
 	widen  bool  // BF16 to F32
 	offset int64 // of the first byte in the source's file
+	alias  bool  // the same weights are in the place of another tensor
 	part   bool  // of the tensor, if it isn't coded: size bytes of the stored one, from the byte at from
 	from   int64
 	size   int64
@@ -72,7 +74,7 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, source *model.Model, w
 			r.places[t.Source] = append(r.places[t.Source], p)
 		}
 		for _, a := range o.Aliases {
-			p := place{name: a.Of.Name, widen: a.ExactF32, nElems: a.NElems()}
+			p := place{name: a.Of.Name, widen: a.ExactF32, nElems: a.NElems(), alias: true}
 			if a.Unit != nil {
 				p.unit, p.elem = a.Unit, (a.Of.At-a.Unit.At)/2
 			}
@@ -116,9 +118,10 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			var one *rebuild
 			err := twice(ctx, r.model, func() error {
-				one := &rebuild{r, f, max(1, r.workers/atOnce),
-					newOpenUnits(r.model, maxOpenUnits)}
+				one = &rebuild{r, f, max(1, r.workers/atOnce),
+					newOpenUnits(r.model, maxOpenUnits), r.ended.begin()}
 				return one.run(ctx, out)
 			})
 			if IsFault(err) {
@@ -130,6 +133,7 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 			reporting.Lock()
 			defer reporting.Unlock()
 			r.progress.Outputs.Add(1)
+			r.ended.add(one.counts)
 			return done(f)
 		})
 	}
@@ -178,6 +182,7 @@ type rebuild struct {
 	model.File
 	workers int
 	units   *openUnits
+	counts  unitCounts // of the exponents that were decoded
 }
 
 // run rebuilds the file. In a folder, the file gets its name at the end.
@@ -254,6 +259,9 @@ func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 		w = &widener{w: w}
 	}
 	if r.decodes(p) {
+		if counts := r.counts[p.unit]; counts != nil && !p.alias {
+			w = io.MultiWriter(w, counts)
+		}
 		u, err := r.units.open(p.unit)
 		if err != nil {
 			return fmt.Errorf("module %s: %w", p.unit.Path, err)

@@ -144,7 +144,7 @@ func TestOpenUnitsAreBounded(t *testing.T) {
 	p := newFolders(t).open()
 	files, r, err := p.Rebuilder(1, new(progress.Counters))
 	world.Must(t, err)
-	one := &rebuild{r, files[0], 1, newOpenUnits(r.model, 2)}
+	one := &rebuild{r, files[0], 1, newOpenUnits(r.model, 2), nil}
 	count := &unitCounter{one, 0}
 	world.Must(t, one.write(t.Context(), count))
 	if count.most != 2 {

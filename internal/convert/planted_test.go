@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -116,8 +117,104 @@ var forgeries = []forgery{
 	{name: "one unit more", of: small, lie: func(o *ledger.Output) { o.Units = append(o.Units, o.Units[0]) }},
 	{name: "another unit", of: small, lie: func(o *ledger.Output) { o.Units[0].Path = "x" }},
 	{name: "another number", of: small, lie: func(o *ledger.Output) { o.Units[0].NWeights++ }},
+	// what decoding doesn't read, or what decodes to the same weights
+	{name: "an unused length", of: small, files: func(t *testing.T, files map[string][]byte) {
+		luts := tensor(t, files["lm_head.safetensors"], "lm_head.luts")
+		luts[len(luts)-256+bytes.LastIndexByte(luts[len(luts)-256:len(luts)-16], 0)] = 5
+	}},
+	{name: "bits after the last code", of: small, files: func(t *testing.T, files map[string][]byte) {
+		coded := tensor(t, files["lm_head.safetensors"], "lm_head.encoded_exponent")
+		coded[len(coded)-1] ^= 1
+	}},
+	{name: "another code", of: small, files: func(t *testing.T, files map[string][]byte) { swapCodes(t, files["lm_head.safetensors"], "lm_head") }},
+	{name: "kept without a reason", of: small, files: func(t *testing.T, files map[string][]byte) {
+		files["lm_head.safetensors"] = keptHead(t, files["lm_head.safetensors"])
+	}, lie: func(o *ledger.Output) {
+		o.Units = []metadata.Unit{{Path: "lm_head", Status: metadata.BF16, Reason: "<img src=x>", NWeights: o.Units[0].NWeights}}
+	}},
+	{name: "another size of codes", of: small, lie: func(o *ledger.Output) { o.Units[0].CodedBits = 1 }},
+	{name: "other exponents", of: small, lie: func(o *ledger.Output) {
+		o.Units[0].Exponents = &metadata.Exponents{First: 7, Counts: []uint64{1 << 40}}
+	}},
+	{name: "a broken tie", of: small, lie: func(o *ledger.Output) { o.Units[0].TieBroken = true }},
 	// a file that isn't there as it should be has none
 	{name: "no sha256", of: small, lie: func(o *ledger.Output) { o.Size, o.SHA256 = o.Size+1, "" }},
+}
+
+// swapCodes gives two exponents of a unit each other's codes, which are equally long, so that it
+// decodes to the same weights.
+func swapCodes(t *testing.T, file []byte, unit string) {
+	t.Helper()
+	luts, coded := tensor(t, file, unit+".luts"), tensor(t, file, unit+".encoded_exponent")
+	tables, lengths := luts[:len(luts)-256], luts[len(luts)-256:]
+	slot := func(symbol int) int { return bytes.IndexByte(tables[:256], byte(symbol)) }
+	a, b := 0, 0
+	for ; a < 240; a++ {
+		short := lengths[a] > 0 && lengths[a] <= 8
+		if b = a + 1 + bytes.IndexByte(lengths[a+1:240], lengths[a]); short && b > a && slot(a) >= 0 && slot(b) >= 0 {
+			break
+		}
+	}
+	code := map[byte]int{byte(a): slot(b), byte(b): slot(a)} // left-aligned
+	if a == 240 {
+		t.Fatal("no two short codes are equally long")
+	}
+	bit := func(at int) *byte { return &coded[at/8] }
+	byteAt := func(at int) (v byte) {
+		for i := range 8 {
+			if v <<= 1; at+i < 8*len(coded) {
+				v |= *bit(at + i) >> (7 - (at+i)%8) & 1
+			}
+		}
+		return v
+	}
+	for at, n := 0, len(tensor(t, file, unit+".sign_mantissa")); n > 0; n-- {
+		symbol, level := tables[byteAt(at)], 1
+		for ; symbol >= 240; level++ {
+			symbol = tables[256*(256-int(symbol))+int(byteAt(at+8*level))]
+		}
+		length := int(lengths[symbol])
+		if to, swapped := code[symbol]; swapped {
+			for i := range length {
+				mask := byte(1) << (7 - (at+i)%8)
+				if *bit(at + i) &^= mask; to>>(7-i)&1 > 0 {
+					*bit(at + i) |= mask
+				}
+			}
+		}
+		at += length
+	}
+	for i, v := range tables {
+		switch v {
+		case byte(a):
+			tables[i] = byte(b)
+		case byte(b):
+			tables[i] = byte(a)
+		}
+	}
+}
+
+// keptHead is the file of small's head if DF11 couldn't hold it.
+func keptHead(t *testing.T, file []byte) []byte {
+	t.Helper()
+	stored, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
+	shared.Must(t, err)
+	for _, g := range small().Weights {
+		h, err := safetensors.ReadHeader(g.Body, g.Size)
+		shared.Must(t, err)
+		x, ok := h.Lookup("lm_head.weight")
+		if !ok {
+			continue
+		}
+		kept, err := safetensors.NewHeader(stored.Metadata, []safetensors.Entry{{Name: x.Name, DType: x.DType, Shape: x.Shape}})
+		shared.Must(t, err)
+		weights := make([]byte, x.NBytes())
+		_, err = g.Body.ReadAt(weights, h.DataStart()+x.Begin)
+		shared.Must(t, err)
+		return append(kept.Bytes(), weights...)
+	}
+	t.Fatal("no head")
+	return nil
 }
 
 // TestNoJournalIsAWitness checks that whatever a journal in a target, output folder, or work folder

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 
@@ -17,16 +18,22 @@ import (
 )
 
 // rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
-// headers of their outputs. Then it rebuilds every source file that this run didn't hash in one
-// pass, or that failed before, and compares its SHA-256 with the published one. It leaves out what
-// the run takes over.
+// headers of their outputs, and rebuilds the source files of these, those that this run didn't hash
+// in one pass, and those that failed before. It compares the SHA-256 of each with the published one.
+// Then the weights of the outputs are known, and how a conversion stores them is compared, too. It
+// leaves out what the run takes over.
 func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string]bool) error {
+	earlier := slices.DeleteFunc(slices.Clone(j.outputs), func(o *spans.Output) bool {
+		done, _ := t.ledger.Output(o.Path)
+		return !done.Unproved()
+	})
 	unread := j.unread(t.ledger)
 	files := slices.DeleteFunc(j.Model.Original().Files(), func(f model.File) bool {
 		_, hashed := t.ledger.File(f.Path)
-		return hashed && !failed[f.Path] || unread[f.Path]
+		return hashed && !failed[f.Path] && !slices.ContainsFunc(earlier, j.isFrom(f)) ||
+			unread[f.Path]
 	})
-	if len(files) == 0 && !slices.ContainsFunc(t.ledger.Outputs(), ledger.Output.Unproved) {
+	if len(files) == 0 && len(earlier) == 0 {
 		return nil
 	}
 	freeBuffers(j, t)
@@ -38,7 +45,7 @@ func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string
 		return err
 	}
 	defer d.Close()
-	if err := j.checkEarlier(d, t.ledger); err != nil {
+	if err := checkHeaders(d, t.ledger, earlier); err != nil {
 		return err
 	}
 	r, err := back.NewRebuilder(d, j.outputs, j.Model, j.Workers, new(progress.Counters))
@@ -46,13 +53,31 @@ func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string
 		return err
 	}
 	r.Outside = j.outside()
-	return r.Run(ctx, files, nil, func(f model.File) error {
+	r.Watch(earlier)
+	if err := r.Run(ctx, files, nil, func(f model.File) error {
 		j.Log.Info("source file rebuilt", "file", f.Path)
 		if _, hashed := t.ledger.File(f.Path); !hashed {
 			t.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
 		}
 		return nil
-	})
+	}); err != nil {
+		return err
+	}
+	for _, o := range earlier {
+		units, err := r.Ends(ctx, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Path, err)
+		}
+		t.ledger.Prove(o.Path, units)
+	}
+	return nil
+}
+
+// isFrom returns a test for outputs that are made from a source file.
+func (j *job) isFrom(f model.File) func(*spans.Output) bool {
+	return func(o *spans.Output) bool {
+		return j.Model.From != nil || slices.Contains(o.Files(), f.Index)
+	}
 }
 
 // outside returns a function that reads from the source a tensor that the model leaves out, because
@@ -77,23 +102,14 @@ func (j *job) outside() func(context.Context, model.File, safetensors.Tensor, io
 	}
 }
 
-// checkEarlier checks that the outputs of earlier runs hold what the plan says, and nothing else
-// that a loader would read.
-func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
+// checkHeaders checks that outputs of earlier runs hold what the plan says, and nothing else that a
+// loader would read.
+func checkHeaders(d *model.DF11, made *ledger.Ledger, earlier []*spans.Output) error {
 	stored := headers(d)
-	for _, o := range j.outputs {
+	for _, o := range earlier {
 		done, _ := made.Output(o.Path)
-		if !done.Unproved() {
-			continue
-		}
 		if err := forward.CheckStored(o, stored[done.Stored().Path]); err != nil {
 			return err
-		}
-		for i, u := range o.Units {
-			if d.Coded(u.Path) != (done.Units[i].Status == metadata.DF11) {
-				return model.Invalidf(o.Path, "module %s is not stored as %s", u.Path,
-					done.Units[i].Status)
-			}
 		}
 	}
 	return nil
@@ -111,14 +127,10 @@ func headers(d *model.DF11) map[string]*safetensors.Header {
 // openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
 // source files. It reads them in the folder or, by ranges, in the target repo.
 func openOutputs(ctx context.Context, j *job, t *targets, from []model.File) (*model.DF11, error) {
-	isFrom := map[int]bool{}
-	for _, f := range from {
-		isFrom[f.Index] = true
-	}
-	used := func(file int) bool { return isFrom[file] || j.Model.From != nil }
 	outputs := slices.DeleteFunc(slices.Clone(j.outputs), func(o *spans.Output) bool {
 		done, _ := t.ledger.Output(o.Path)
-		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)
+		return !done.Unproved() &&
+			!slices.ContainsFunc(from, func(f model.File) bool { return j.isFrom(f)(o) })
 	})
 	return t.stored(ctx, outputs, j.Memory.Pieces)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/disk"
@@ -168,21 +167,9 @@ func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (met
 	done(u.NBytes())
 	m.Progress.Encoded.Add(u.NBytes())
 	stats := e.Stats()
-	r.CodedBits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
+	r.CodedBits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken,
+		metadata.ExponentsOf(stats.Histogram)
 	return r, nil
-}
-
-// exponents returns a histogram's counts from the first exponent that occurs to the last.
-func exponents(counts [256]uint64) *metadata.Exponents {
-	first, end := 0, len(counts)
-	for ; first < end && counts[first] == 0; first++ {
-	}
-	for ; end > first && counts[end-1] == 0; end-- {
-	}
-	if first == end {
-		return nil
-	}
-	return &metadata.Exponents{First: first, Counts: slices.Clone(counts[first:end])}
 }
 
 // destinations returns writers for the encoder's six arrays at their offsets in the file.

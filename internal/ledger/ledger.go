@@ -34,14 +34,17 @@ type Output struct {
 	// tensors.
 	Units []metadata.Unit `json:"units,omitempty"`
 	Made  bool            `json:"-"` // by this run
+	// Proved means that an earlier run made the output, and this run has rebuilt its source files
+	// from it and found out how its units ended.
+	Proved bool `json:"-"`
 	// Verified is what this run has verified about the output by comparing it with its source.
 	Verified []metadata.Verification `json:"-"`
 	Earlier  *metadata.Run           `json:"-"` // the run that verified it, if this run takes it over
 	Place
 }
 
-// Unproved reports whether an earlier run made the output and this run has to verify it.
-func (o Output) Unproved() bool { return !o.Made && o.Earlier == nil }
+// Unproved reports whether an earlier run made the output and this run still has to verify it.
+func (o Output) Unproved() bool { return !o.Made && o.Earlier == nil && !o.Proved }
 
 // File returns what identifies the file.
 func (o Output) File() names.File {
@@ -242,6 +245,16 @@ func (l *Ledger) TakeOver(verifiedBy func(Output) *metadata.Run) {
 	defer l.mu.Unlock()
 	for path, o := range l.outputs {
 		o.Earlier = verifiedBy(o)
+		l.outputs[path] = o
+	}
+}
+
+// Prove records that this run has proved an output of an earlier one, and how its units ended.
+func (l *Ledger) Prove(path string, units []metadata.Unit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o, ok := l.outputs[path]; ok {
+		o.Units, o.Proved = units, true
 		l.outputs[path] = o
 	}
 }

@@ -153,6 +153,20 @@ type Exponents struct {
 	Counts []uint64 `json:"counts"`
 }
 
+// ExponentsOf returns a histogram's counts from the first exponent that occurs to the last, or nil
+// if none does.
+func ExponentsOf(counts [256]uint64) *Exponents {
+	first, end := 0, len(counts)
+	for ; first < end && counts[first] == 0; first++ {
+	}
+	for ; end > first && counts[end-1] == 0; end-- {
+	}
+	if first == end {
+		return nil
+	}
+	return &Exponents{First: first, Counts: slices.Clone(counts[first:end])}
+}
+
 // A UnitTensor is one weight of a unit.
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output

@@ -51,7 +51,7 @@ func (r *repo) keepSamples(ctx context.Context, res *Result) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(sampledAtOnce)
 	for _, o := range res.Outputs {
-		if o.Committed && o.Unproved() {
+		if o.Committed && o.Proved {
 			g.Go(func() error { return r.push.Hub.KeepSample(ctx, r.ref(o)) })
 		}
 	}
