@@ -290,6 +290,21 @@ func TestRenamedTarget(t *testing.T) {
 	}
 }
 
+// TestBranchOfRenamedTarget checks that a branch is up to date after the target was renamed, although
+// its card has the new name and the run is given the former one.
+func TestBranchOfRenamedTarget(t *testing.T) {
+	t.Parallel()
+	w, _, _ := toRefresh(t)
+	w.Rename(targetRepo, "you/other")
+	toBranch := func(o *convert.Options) { push(o).Revision = "next" }
+	for _, upToDate := range []bool{false, true} {
+		r, err := w.convert(t.Context(), t, t.TempDir(), toBranch)
+		if err != nil || r.Verified.UpToDate != upToDate {
+			t.Fatalf("up to date is %v, want %v; %v", r != nil && r.Verified.UpToDate, upToDate, err)
+		}
+	}
+}
+
 // TestListingWithOldSizes checks that if a list has a weight file's new SHA-256 with its old size,
 // a refresh says what is lost, the target isn't current, and the next run fails too.
 func TestListingWithOldSizes(t *testing.T) {

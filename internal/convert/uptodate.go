@@ -64,7 +64,7 @@ func upToDate(ctx context.Context, j *job, t *targets) (*Report, error) {
 // word it differently. A card that isn't ours stays as it is.
 func (r *result) isRenewed(ctx context.Context, found *publish.Inspection,
 	newer bool) (bool, error) {
-	pinned, at := !r.Model.Local || newer, r.where()
+	pinned, at := !r.Model.Local || newer, r.at
 	if r.License == "" && pinned && at.Branch == "" {
 		return true, nil
 	}
