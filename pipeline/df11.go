@@ -160,6 +160,11 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	}
 	o, opt, err := s.openFirst(ctx, spec, back.OriginalOptions(d, opt), onHub)
 	if err != nil {
+		if against == "" && errors.Is(err, hub.ErrNotFound) { // you didn't spell it
+			repo, _ := d.Original()
+			return nil, hint.On(fmt.Errorf("the original that %s names: %w", d.Name, err),
+				hint.GoneOriginal.With("repo", repo, "model", human.ShellWord(d.Name)))
+		}
 		if isDF11(err) {
 			err = hint.On(err, hint.OtherOriginal)
 		}

@@ -277,7 +277,7 @@ func (m *mishap) check(t *testing.T, next map[string][]string) {
 // TestHintsFitTheCommand checks that every command, after an error with any hint, names only flags that
 // it has. Where it then has nothing to say, that must be a hint that it never comes to.
 func TestHintsFitTheCommand(t *testing.T) {
-	originals := []hint.Hint{hint.ArrangedHere, hint.NoOriginal, hint.FolderHasOne, hint.OtherOriginal, hint.MaybeOther,
+	originals := []hint.Hint{hint.ArrangedHere, hint.NoOriginal, hint.GoneOriginal, hint.FolderHasOne, hint.OtherOriginal, hint.MaybeOther,
 		hint.Locate, hint.ByManifest}
 	cards := []hint.Hint{hint.CardUnit, hint.CardMemory, hint.NeedsCard}
 	publishing := []hint.Hint{hint.RepoName, hint.Namespace, hint.Quota, hint.Visibility, hint.NotPrivate, hint.Taken,
@@ -324,7 +324,7 @@ func TestHintsOfLists(t *testing.T) {
 	elsewhere := map[string][]hint.Hint{
 		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.Kept, hint.LinkIncluded, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},
 		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo},
-		"verify and decode": {hint.NoOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate, hint.ArrangedHere,
+		"verify and decode": {hint.NoOriginal, hint.GoneOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate, hint.ArrangedHere,
 			hint.ByManifest, hint.FolderHasOne},
 		"plan":   {hint.CardUnit, hint.CardMemory, hint.NeedsCard},
 		"kernel": {hint.KernelFile},

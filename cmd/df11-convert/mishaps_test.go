@@ -414,6 +414,10 @@ var mishaps = []mishap{
 		step: "run the conversion to it again", follow: func(h *helped) { h.run("org/model --push") }},
 	{cause: hint.EmptyRepo, args: "plan tester/model-DF11", before: func(h *helped) { h.hub.AddRepo("tester/model-DF11", nil) },
 		step: "choose another repo", then: "plan org/model"},
+	{cause: hint.GoneOriginal, kind: pipeline.ErrNotFound, args: "verify DIR/out", before: func(h *helped) {
+		h.run("org/model -o DIR/out")
+		h.hub.RemoveRepo("org/model")
+	}, step: "name the original with --against org/name or PATH", follow: func(h *helped) { h.model("m") }, then: "verify DIR/out --against DIR/m"},
 	{cause: hint.NoWeights, args: "plan DIR/m", before: func(h *helped) { h.write("m/x.txt", "x") }, follow: func(h *helped) { h.model("m") }},
 	{cause: hint.NoSuchFile, kind: pipeline.ErrUsage, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},

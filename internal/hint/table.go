@@ -267,9 +267,12 @@ var (
 	NoOriginal   = row("NoOriginal", againstOriginal)
 	FolderHasOne = row("FolderHasOne", "verify its folder, which has a manifest: df11-convert verify "+
 		"{folder}; or "+againstOriginal)
-	WholeFolder   = row("WholeFolder", "name its folder instead: {folder}")
-	Unfinished    = row("Unfinished", "run the same conversion again: it resumes")
-	EmptyRepo     = row("EmptyRepo", "run the conversion to it again if it was stopped; else choose another repo")
+	WholeFolder  = row("WholeFolder", "name its folder instead: {folder}")
+	Unfinished   = row("Unfinished", "run the same conversion again: it resumes")
+	EmptyRepo    = row("EmptyRepo", "run the conversion to it again if it was stopped; else choose another repo")
+	GoneOriginal = row("GoneOriginal", "name the original with --against org/name or PATH; or, if {repo} is "+
+		"private, use a token that may read it; or compare with the manifest alone: HF_HUB_OFFLINE=1 "+
+		"df11-convert verify {model}")
 	OwnOriginal   = row("OwnOriginal", "name the original's repo, or a folder elsewhere")
 	OtherOriginal = row("OtherOriginal", "name the original it was made from, at the right commit, with --against")
 	MaybeOther    = row("MaybeOther", "name another original with --against if {original} isn't it")
