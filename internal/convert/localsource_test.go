@@ -218,6 +218,18 @@ func TestSideFileChanges(t *testing.T) {
 			})
 			return err
 		}},
+		"is a link since it was checked": {other, func(t *testing.T, dir string, _, _ func()) error {
+			src, m, p := openLocal(t, dir, plan.Options{})
+			shared.Must(t, m.CheckCopies(p))
+			file, secret := filepath.Join(dir, other), filepath.Join(t.TempDir(), "secret")
+			shared.Write(t, secret, bytes.Repeat([]byte("s"), len(shared.Read(t, file))))
+			shared.Must(t, os.Remove(file))
+			if err := os.Symlink(secret, file); err != nil {
+				t.Skip("no links here:", err)
+			}
+			_, err := converted(t.Context(), convert.Options{Source: src, Model: m, Plan: p, OutDir: t.TempDir()})
+			return err
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeModel(t, small())

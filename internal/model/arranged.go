@@ -28,7 +28,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 	}
 	one := &Model{ID: m.ID, Name: m.Name, Local: m.Local, Folder: folder, From: m, Arrangement: list,
 		Commit: m.Commit, Endpoint: m.Endpoint, Origin: m.Origin,
-		Decoded: m.Decoded, readers: new(m.access())}
+		Decoded: m.Decoded, readers: new(m.access()), disk: m.disk}
 	store := &made{newLocal(""), map[string]*io.SectionReader{}, map[string][]byte{}, nil, func() error {
 		var err error
 		for i := range m.Listing.Weights {
@@ -60,6 +60,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 		}
 		files = append(files, plan.File{Path: names.Card, Size: int64(len(store.small[names.Card]))})
 	}
+	one.made = store.small
 	name := m.Name + ".safetensors"
 	store.at[name] = weights
 	f, err := newFiles(store, append(files, plan.File{Path: name, Size: header.Size()}))

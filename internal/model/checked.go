@@ -80,6 +80,30 @@ func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, er
 	return found, nil
 }
 
+// bind notes the hashes of a small file's content, as [Model.Hashes] does. If there are other ones, it
+// returns a ChangedError.
+func (m *Model) bind(file string, content []byte) error {
+	sum := sha256.Sum256(content)
+	blob := hub.NewHash("git", int64(len(content)))
+	blob.Write(content)
+	found := Hashes{hex.EncodeToString(sum[:]), hex.EncodeToString(blob.Sum(nil))}
+	if m.compared == nil {
+		m.compared = map[string]Hashes{}
+	}
+	if _, known := m.compared[file]; !known {
+		m.compared[file] = found
+	}
+	return m.CheckCompared(file, found.SHA256)
+}
+
+// unbind makes [Model.CheckCompared] return a ChangedError for a file, whatever its hash is.
+func (m *Model) unbind(file string) {
+	if m.compared == nil {
+		m.compared = map[string]Hashes{}
+	}
+	m.compared[file] = Hashes{}
+}
+
 // CheckCompared returns a ChangedError if a file had another SHA-256 when it was compared.
 func (m *Model) CheckCompared(file, sum string) error {
 	if h, ok := m.compared[file]; ok && h.SHA256 != sum {

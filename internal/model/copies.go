@@ -1,8 +1,10 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,42 +22,94 @@ import (
 
 // CheckCopies refuses, before any work, files of which a result must take nothing: Git LFS
 // pointers, whose real files weren't fetched, and links to files outside the folder, which aren't
-// part of the model. It opens small files only.
+// part of the model. It binds the others to what they are now, because they're copied at the end: a
+// small file to its hash, and of a large one, which stays open, a link put in its place isn't followed.
 func (m *Model) CheckCopies(p *plan.Plan) error {
 	if !m.Local {
 		return nil
 	}
-	root, err := filepath.EvalSymlinks(m.Folder)
+	real, err := filepath.EvalSymlinks(m.Folder)
 	if err != nil {
 		return err
 	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for _, c := range p.Takes() {
 		name := filepath.Join(m.Folder, filepath.FromSlash(c.Path))
 		if c.Path == names.Card && (m.cardKept != "" || !Exists(name)) {
 			continue // it's kept back, or a source that is made of files has one of its own
 		}
-		if err := checkLink(root, name, c.Path); err != nil {
-			if f := m.Listing.Folder; f != nil && f.Includes(c.Path) {
-				err = hint.On(err, hint.LinkIncluded.With("not", human.ShellWord("!/"+reader.Quote(c.Path))))
-			}
+		if err := m.checkCopy(root, name, c.Path); err != nil {
 			return err
-		}
-		st, err := os.Stat(name) // of a source that is made of files, it may have another size
-		if err != nil {
-			return err
-		}
-		if st.Size() > maxPointer || c.Path == names.Card {
-			continue
-		}
-		b, err := disk.Read(name, maxPointer)
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(string(b), lfsPointer) {
-			return refusePointer(fmt.Sprintf("%q", c.Path), "a file that was")
 		}
 	}
 	return nil
+}
+
+// checkCopy is CheckCopies for one file below a root.
+func (m *Model) checkCopy(root *os.Root, name, path string) error {
+	target, err := checkLink(root.Name(), name, path)
+	if err != nil {
+		if f := m.Listing.Folder; f != nil && f.Includes(path) {
+			err = hint.On(err, hint.LinkIncluded.With("not", human.ShellWord("!/"+reader.Quote(path))))
+		}
+		return err
+	}
+	file, err := disk.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if file != nil {
+			file.Close()
+		}
+	}()
+	st, err := file.Stat() // of a source that is made of files, it may have another size
+	if err != nil {
+		return err
+	}
+	if !m.isTarget(root, path, target, st) {
+		return &ChangedError{File: path}
+	}
+	made, isMade := m.made[path]
+	switch {
+	case path == names.Card: // it has been read
+		return nil
+	case st.Size() > MaxDisclosed && !isMade:
+		err, file = m.disk.pin(path, file, st), nil
+		return err
+	}
+	b, err := disk.ReadAll(file, maxConfigBytes)
+	if err != nil {
+		return err
+	}
+	if len(b) <= maxPointer && strings.HasPrefix(string(b), lfsPointer) {
+		return refusePointer(fmt.Sprintf("%q", path), "a file that was")
+	}
+	if !isMade {
+		return m.bind(path, b)
+	}
+	if m.From != nil && !bytes.Equal(made, b) { // it was read before its link was checked
+		return &ChangedError{File: path}
+	}
+	return nil
+}
+
+// isTarget reports whether an open file is the one that target names, and whether target is where the
+// source's list of files says that the path leads. Someone may have put another file or link there
+// meanwhile, for any folder on the way, too.
+func (m *Model) isTarget(root *os.Root, path, target string, open fs.FileInfo) bool {
+	below, isBelow := isWithin(root.Name(), target)
+	if !isBelow { // in a download cache
+		there, err := os.Stat(target)
+		return err == nil && os.SameFile(there, open)
+	}
+	there, err := root.Stat(below) // which no link leads out of the root
+	return err == nil && os.SameFile(there, open) &&
+		filepath.ToSlash(below) == m.Original().Listing.Folder.Target(path)
 }
 
 // published lists the files of a source whose bytes a result holds.
@@ -81,22 +135,28 @@ func noteLink(links map[string]string, root, link, rel string) {
 	if err != nil {
 		return // what needs the file says what is wrong with it
 	}
-	if below, err := filepath.Rel(root, target); err == nil && filepath.IsLocal(below) {
+	if below, ok := isWithin(root, target); ok {
 		links[rel] = filepath.ToSlash(below)
 	}
 }
 
-// checkLink refuses a link that leads neither below root nor into a download cache.
-func checkLink(root, name, file string) error {
-	target, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return cmp.Or(brokenLink(name, file), err)
-	}
+// isWithin reports whether a path without links is below root, and returns the path from there.
+func isWithin(root, target string) (below string, ok bool) {
 	below, err := filepath.Rel(root, target)
-	if err == nil && filepath.IsLocal(below) || inCache(target) {
-		return nil
+	return below, err == nil && filepath.IsLocal(below)
+}
+
+// checkLink returns where a path leads in the end. It refuses a link that leads neither below root nor
+// into a download cache.
+func checkLink(root, name, file string) (target string, err error) {
+	target, err = filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", cmp.Or(brokenLink(name, file), err)
 	}
-	return &plan.RefusedError{
+	if _, ok := isWithin(root, target); ok || inCache(target) {
+		return target, nil
+	}
+	return "", &plan.RefusedError{
 		Detail: fmt.Sprintf("%q is a link to a file outside the source, %q", file, target),
 		Hint:   hint.LinkOutside,
 	}

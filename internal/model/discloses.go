@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"path/filepath"
@@ -43,7 +44,7 @@ func (m *Model) Discloses(p *plan.Plan) (found []string) {
 		if reader.IsSafetensors(f.Path) {
 			continue
 		}
-		b, err := disk.Read(filepath.Join(m.Folder, filepath.FromSlash(f.Path)), MaxDisclosed)
+		b, err := m.readSmall(f)
 		if err != nil {
 			continue // what needs the file says what is wrong with it
 		}
@@ -57,6 +58,19 @@ func (m *Model) Discloses(p *plan.Plan) (found []string) {
 		}
 	}
 	return append(found, m.inHeaders(list)...)
+}
+
+// readSmall reads a file of at most MaxDisclosed bytes. If that isn't what was checked before, the
+// result can't get the file anymore.
+func (m *Model) readSmall(f plan.File) ([]byte, error) {
+	b, err := disk.Read(filepath.Join(m.Folder, filepath.FromSlash(f.Path)), MaxDisclosed)
+	if _, isMade := m.made[f.Path]; isMade || f.Size > MaxDisclosed {
+		return b, err
+	}
+	if err != nil || m.bind(f.Path, b) != nil {
+		m.unbind(f.Path)
+	}
+	return b, err
 }
 
 // pathsInJSON says which values of a JSON file are paths on a disk, such as the _name_or_path of a
@@ -134,11 +148,23 @@ func (m *Model) inHeaders(copied []plan.File) (found []string) {
 
 // headerOf reads the header of a copied file. It returns nil if there's none.
 func (m *Model) headerOf(f plan.File) *safetensors.Header {
-	file, err := disk.Open(filepath.Join(m.Folder, filepath.FromSlash(f.Path)))
-	if err != nil {
-		return nil // what needs the file says what is wrong with it
+	var file io.ReaderAt
+	if f.Size <= MaxDisclosed {
+		b, err := m.readSmall(f)
+		if err != nil {
+			return nil // what needs the file says what is wrong with it
+		}
+		file = bytes.NewReader(b)
+	} else {
+		opened, stays, err := m.disk.open(f.Path)
+		if err != nil {
+			return nil
+		}
+		if !stays {
+			defer opened.Close()
+		}
+		file = opened
 	}
-	defer file.Close()
 	h, err := safetensors.ReadHeader(file, f.Size)
 	if err != nil {
 		return nil

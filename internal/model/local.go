@@ -20,6 +20,9 @@ import (
 type local struct {
 	dir    string
 	opened map[string]openFile // weight files, by path
+	// large files that are copied as they were when they were checked, by path; the File is nil if
+	// they're too many to stay open
+	pinned map[string]openFile
 }
 
 // An openFile is an open file with its size and time at that moment.
@@ -28,7 +31,7 @@ type openFile struct {
 	then fs.FileInfo
 }
 
-func newLocal(dir string) *local { return &local{dir, map[string]openFile{}} }
+func newLocal(dir string) *local { return &local{dir, map[string]openFile{}, map[string]openFile{}} }
 
 // Exists reports whether a path is a local file or folder.
 func Exists(path string) bool {
@@ -139,8 +142,77 @@ func (l *local) diskPath(path string) string {
 	return filepath.Join(l.dir, filepath.FromSlash(path))
 }
 
+// open opens a file by its name, or returns the pinned file of that name, which stays open. If another
+// one has the name of a pinned file, the error is a ChangedError.
+func (l *local) open(path string) (f openFile, stays bool, err error) {
+	f, isPinned := l.pinned[path]
+	if f.File != nil {
+		return f, true, nil
+	}
+	if f.File, err = disk.Open(l.diskPath(path)); err != nil {
+		return f, false, err
+	}
+	now, err := f.Stat()
+	if !isPinned {
+		f.then = now
+	}
+	if err == nil && !os.SameFile(now, f.then) {
+		err = &ChangedError{File: path}
+	}
+	if err != nil {
+		return f, false, errors.Join(err, f.Close())
+	}
+	return f, false, nil
+}
+
 func (l *local) OpenFile(_ context.Context, path string) (io.ReadCloser, error) {
-	return disk.Open(l.diskPath(path))
+	f, stays, err := l.open(path)
+	if err != nil {
+		return nil, err
+	}
+	var r io.ReadCloser = f.File
+	if stays {
+		r = io.NopCloser(io.NewSectionReader(f, 0, f.then.Size()))
+	}
+	return &steadyReader{r, func() error { return f.unchanged(path) }}, nil
+}
+
+// maxOpen is how many pinned files stay open. Some systems let a process open a thousand.
+const maxOpen = 256
+
+// pin binds a path to a file, as it was when then was read. It takes the file over. Files that stay
+// open don't need the number that the system gives them, which some file systems change.
+func (l *local) pin(path string, file *os.File, then fs.FileInfo) error {
+	old, isPinned := l.pinned[path]
+	switch {
+	case isPinned:
+		err := file.Close()
+		if !os.SameFile(old.then, then) {
+			err = &ChangedError{File: path}
+		}
+		return err
+	case len(l.pinned) < maxOpen:
+		l.pinned[path] = openFile{file, then}
+		return nil
+	}
+	l.pinned[path] = openFile{nil, then}
+	return file.Close()
+}
+
+// A steadyReader reads a file. It returns io.EOF only if check finds that the file hasn't changed.
+type steadyReader struct {
+	io.ReadCloser
+	check func() error
+}
+
+func (s *steadyReader) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err == io.EOF {
+		if changed := s.check(); changed != nil {
+			err = changed
+		}
+	}
+	return n, err
 }
 
 func (l *local) read(_ context.Context, path string, limit int64) ([]byte, error) {
@@ -188,9 +260,10 @@ func (l *local) held(path string) io.ReaderAt {
 
 func (l *local) lacks(string) bool { return false }
 
+func (l *local) unchanged(path string) error { return l.opened[path].unchanged(path) }
+
 // unchanged checks the open file, because another file may have taken its name.
-func (l *local) unchanged(path string) error {
-	f := l.opened[path]
+func (f openFile) unchanged(path string) error {
 	now, err := f.Stat()
 	if err != nil {
 		return err
@@ -215,6 +288,11 @@ func (l *local) Close() error {
 	var errs []error
 	for _, file := range l.opened {
 		errs = append(errs, file.Close())
+	}
+	for _, file := range l.pinned {
+		if file.File != nil {
+			errs = append(errs, file.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

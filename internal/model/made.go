@@ -195,7 +195,8 @@ func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.Sect
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(d.Name), ".safetensors"), names.ResultEnd)
 	f.memory, f.links = memory, d.links
 	src, m := &source{files: f}, &Model{ID: name, Name: name, Local: true, Folder: folder,
-		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access()), memory: memory}
+		Decoded: d.folder != "" && !d.IsFile(), readers: new(d.access()), memory: memory, made: small}
+	m.disk, _ = d.store.(*local)
 	return src, m, src.describe(ctx, m, opt)
 }
 

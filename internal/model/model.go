@@ -76,8 +76,11 @@ type Model struct {
 	SHA256  []string
 	// memory is what it was opened with. What it's compared with or made into keeps to that, too.
 	memory int64
-	// compared has the hashes of the local files that [Model.Hashes] has read, by path.
+	// compared has the hashes of the local files that were checked or compared, by path. A result gets
+	// them only as they were then.
 	compared map[string]Hashes
+	disk     *local            // what reads Folder; nil if that has no files of the model
+	made     map[string][]byte // files that are made rather than read from Folder, by path
 }
 
 // Card returns the front matter of the source's model card. It's empty if there is none.

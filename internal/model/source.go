@@ -100,6 +100,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options,
 		f.byPath = map[string]plan.File{base: f.byPath[base]}
 	}
 	f.unusable = unusable
+	m.disk, _ = f.store.(*local)
 	src, m, err := openSource(ctx, f, m, opt, memory)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && refused.Folder != "" {
 		inside := path.Join(filepath.ToSlash(name), refused.Folder) // as the user wrote it

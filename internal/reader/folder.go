@@ -127,6 +127,15 @@ func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
+// Target returns the file that a link to another file of the folder leads to in the end, and any other
+// file itself.
+func (f *Folder) Target(name string) string {
+	if target, isLink := f.links[name]; isLink {
+		return target
+	}
+	return name
+}
+
 // Includes reports whether a file comes along because a caller's pattern names it.
 func (f *Folder) Includes(name string) bool {
 	for _, i := range slices.Backward(f.include) {
