@@ -322,7 +322,7 @@ func TestHintsFitTheCommand(t *testing.T) {
 // on the Hub leads to.
 func TestHintsOfLists(t *testing.T) {
 	elsewhere := map[string][]hint.Hint{
-		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.Kept, hint.LinkIncluded, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},
+		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.HardLink, hint.Kept, hint.LinkIncluded, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},
 		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo},
 		"verify and decode": {hint.NoOriginal, hint.GoneOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate, hint.ArrangedHere,
 			hint.ByManifest, hint.FolderHasOne},

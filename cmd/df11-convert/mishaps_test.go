@@ -214,6 +214,11 @@ var mishaps = []mishap{
 		h.write("x", "{}")
 		world.Must(h.T, os.Symlink("../x", filepath.Join(h.dir, "m/b[1].txt")))
 	}, step: `--include '!/b\[1].txt' at the end`, then: `plan DIR/m --include * --include !/b\[1].txt`},
+	{cause: hint.HardLink, args: "DIR/m -o DIR/out", before: func(h *helped) {
+		h.llama("m", "BF16", "")
+		h.write("m/.env", "{}")
+		world.Must(h.T, os.Link(filepath.Join(h.dir, "m/.env"), filepath.Join(h.dir, "m/vocab.json")))
+	}, step: "publish it with --include vocab.json", then: "DIR/m -o DIR/out --include vocab.json"},
 	{cause: hint.Kept, args: "DIR/m --push --repo-id tester/kept", before: func(h *helped) {
 		h.model("m")
 		h.write("m/.gitignore", "config.json\n")

@@ -196,7 +196,7 @@ func (f *Folder) checkState() error {
 			return nil // another run has just removed it
 		case err != nil || info.IsDir():
 			return err
-		case !info.Mode().IsRegular() || links(info) > 1:
+		case !info.Mode().IsRegular() || Links(info) > 1:
 			return &UnsafeError{filepath.Join(f.State.Name(), name),
 				"is a link or not a regular file", ""}
 		case name == lockName && info.Size() > 0:

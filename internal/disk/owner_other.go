@@ -19,8 +19,8 @@ func GroupIn(fs.FileInfo) int { return 0 }
 // inode always returns 0 here.
 func inode(fs.FileInfo) uint64 { return 0 }
 
-// links always returns 1 here.
-func links(fs.FileInfo) uint64 { return 1 }
+// Links always returns 1 here.
+func Links(fs.FileInfo) uint64 { return 1 }
 
 // withoutOthers returns "": modes don't say who may write.
 func withoutOthers(fs.FileInfo) string { return "" }

@@ -69,8 +69,8 @@ func inode(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// links returns the number of names a file has.
-func links(info fs.FileInfo) uint64 {
+// Links returns the number of names a file has.
+func Links(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink) //nolint:unconvert // the types differ between systems
 	}

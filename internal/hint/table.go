@@ -101,6 +101,8 @@ var (
 		"remove it")
 	LinkIncluded = row("LinkIncluded", "replace the link with the file if it belongs to the model, or leave it "+
 		"out with --include {not} at the end")
+	HardLink = row("HardLink", "replace it with a copy of its own if it isn't private, or publish it with "+
+		"--include {file}")
 	Kept        = row("Kept", "publish it with --include {file}, or take its name out of the .gitignore")
 	Pointer     = row("Pointer", "fetch it with: git lfs pull")
 	HubCut      = row("HubCut", "tell the owner of the repo that the file is incomplete there")

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,65 +38,109 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 		return err
 	}
 	defer root.Close()
+	linked := map[string]string{}
 	for _, c := range p.Takes() {
 		name := filepath.Join(m.Folder, filepath.FromSlash(c.Path))
 		if c.Path == names.Card && (m.cardKept != "" || !Exists(name)) {
 			continue // it's kept back, or a source that is made of files has one of its own
 		}
-		if err := m.checkCopy(root, name, c.Path); err != nil {
+		st, err := m.checkCopy(root, name, c.Path)
+		if err != nil {
 			return err
 		}
+		if disk.Links(st) > 1 {
+			linked[disk.Version(st)] = c.Path
+		}
 	}
-	return nil
+	return m.checkHardLinks(real, linked)
 }
 
-// checkCopy is CheckCopies for one file below a root.
-func (m *Model) checkCopy(root *os.Root, name, path string) error {
+// checkHardLinks refuses a file to publish that has another name below root which the folder keeps
+// back: its content is private, as that of such a link is. It searches hidden folders, too. linked has
+// the names of the files to publish that have several ones, by their versions.
+func (m *Model) checkHardLinks(root string, linked map[string]string) error {
+	folder, searched := m.Original().Listing.Folder, 0
+	maps.DeleteFunc(linked, func(_, name string) bool { return folder.Includes(name) })
+	if len(linked) == 0 {
+		return nil
+	}
+	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil //nolint:nilerr // what can't be read hasn't been listed either
+		}
+		st, err := d.Info()
+		rel, ok := isWithin(root, p)
+		if err != nil || !ok {
+			return nil //nolint:nilerr // it was removed meanwhile
+		}
+		searched++
+		name, isTaken := linked[disk.Version(st)]
+		switch {
+		case searched > plan.MaxFiles:
+			for _, name := range linked {
+				return refuseHardLink(name, "a hard link, and the folder has too many files to find its other names")
+			}
+		case isTaken && folder.KeepsBack(filepath.ToSlash(rel)) != "":
+			return refuseHardLink(name, "a hard link to a file that is hidden or named by a .gitignore")
+		}
+		return nil
+	})
+}
+
+func refuseHardLink(file, what string) error {
+	return &plan.RefusedError{
+		Detail: fmt.Sprintf("%q is %s", file, what),
+		Hint:   hint.HardLink.With("file", human.ShellWord(reader.Quote(file))),
+	}
+}
+
+// checkCopy is CheckCopies for one file below a root, which it describes.
+func (m *Model) checkCopy(root *os.Root, name, path string) (st fs.FileInfo, err error) {
 	target, err := checkLink(root.Name(), name, path)
 	if err != nil {
 		if f := m.Listing.Folder; f != nil && f.Includes(path) {
 			err = hint.On(err, hint.LinkIncluded.With("not", human.ShellWord("!/"+reader.Quote(path))))
 		}
-		return err
+		return nil, err
 	}
 	file, err := disk.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() {
 		if file != nil {
 			file.Close()
 		}
 	}()
-	st, err := file.Stat() // of a source that is made of files, it may have another size
+	st, err = file.Stat() // of a source that is made of files, it may have another size
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !m.isTarget(root, path, target, st) {
-		return &ChangedError{File: path}
+		return nil, &ChangedError{File: path}
 	}
 	made, isMade := m.made[path]
 	switch {
 	case path == names.Card: // it has been read
-		return nil
+		return st, nil
 	case st.Size() > MaxDisclosed && !isMade:
 		err, file = m.disk.pin(path, file, st), nil
-		return err
+		return st, err
 	}
 	b, err := disk.ReadAll(file, maxConfigBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(b) <= maxPointer && strings.HasPrefix(string(b), lfsPointer) {
-		return refusePointer(fmt.Sprintf("%q", path), "a file that was")
+		return nil, refusePointer(fmt.Sprintf("%q", path), "a file that was")
 	}
 	if !isMade {
-		return m.bind(path, b)
+		return st, m.bind(path, b)
 	}
 	if m.From != nil && !bytes.Equal(made, b) { // it was read before its link was checked
-		return &ChangedError{File: path}
+		return nil, &ChangedError{File: path}
 	}
-	return nil
+	return st, nil
 }
 
 // isTarget reports whether an open file is the one that target names, and whether target is where the

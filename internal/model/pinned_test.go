@@ -163,3 +163,40 @@ func copyOf(t *testing.T, src Source, m *Model, name string) ([]byte, error) {
 	sum := sha256.Sum256(b)
 	return b, m.CheckCompared(name, hex.EncodeToString(sum[:]))
 }
+
+// TestHardLinksToPrivateFiles checks for each way to keep a file back, in hidden folders too, that a
+// result gets no other name of that file, unless the caller includes that name.
+func TestHardLinksToPrivateFiles(t *testing.T) {
+	for private, kept := range map[string]bool{
+		".env": true, ".ssh/id_rsa": true, "data/.cache/token": true, "secret.txt": true, "runs/log/keys.json": true, "sub/draft.md": true,
+		"words.json": false, "data/plain.txt": false, "../outside": false, "result/notes.txt": false,
+	} {
+		for _, name := range []string{"vocab.json", "LICENSE"} {
+			for _, include := range []string{"", name} {
+				source, _ := shards(t)
+				dir := filepath.Join(t.TempDir(), "model")
+				must(t, os.CopyFS(dir, os.DirFS(source)))
+				world.WriteAll(t, dir, map[string][]byte{private: []byte("{}"), ".gitignore": []byte("secret.txt\nruns/\n"), "sub/.gitignore": []byte("draft.*\n"),
+					"result/df11-manifest.json": []byte("{}")})
+				_ = os.Remove(filepath.Join(dir, name))
+				if err := os.Link(filepath.Join(dir, filepath.FromSlash(private)), filepath.Join(dir, name)); err != nil {
+					t.Skip("no hard links here:", err)
+				}
+				opt := plan.Options{}
+				if include != "" {
+					opt.Include = []string{include}
+				}
+				src, m, err := OpenLocal(t.Context(), dir, opt, 0)
+				must(t, err)
+				p, err := plan.New(t.Context(), m.Listing, opt)
+				must(t, err)
+				err = m.CheckCopies(p)
+				var refused *plan.RefusedError
+				if want := kept && include == ""; errors.As(err, &refused) != want || err != nil && (!want || strings.Contains(err.Error(), private)) {
+					t.Errorf("%s is %s, included: %v: %v", name, private, include != "", err)
+				}
+				must(t, src.Close())
+			}
+		}
+	}
+}
