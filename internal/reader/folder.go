@@ -84,10 +84,10 @@ func (f *Folder) isOpened(name string) bool {
 	return f.isKnown(name) && !f.unusable[name] && !f.keepsBack(name)
 }
 
-// withholds reports whether a reader of the model would open a file by its name alone, but the folder
-// keeps it back.
+// withholds reports whether a reader of the model would open a file by its name alone, which many
+// models have, but the folder keeps it back.
 func (f *Folder) withholds(name string) bool {
-	return f.dirs[path.Dir(name)] && IsOpened(path.Base(name)) && f.keepsBack(name)
+	return f.dirs[path.Dir(name)] && opened[path.Base(name)] && f.keepsBack(name)
 }
 
 // KeepsBack says why a result takes nothing of a file, unless the caller includes it: the file is

@@ -68,9 +68,11 @@ func TestFolder(t *testing.T) {
 		"mine.gguf": stays, "onnx/model.onnx": stays, "notes.docx": stays, "key.pem": stays, "credentials.json": stays,
 		"../escape.json": stays, "a\nb.json": stays, "vae/.env": stays, "vae/notes.txt": stays,
 		// what a conversion replaces, or never copies
-		"README.md": left, ".gitattributes": left, ".gitignore": left, "pytorch_model.bin": left,
-		"model.fp16.safetensors": left, "adapter_model.safetensors": lost, "._tokenizer.json": left, "vae/._config.json": left,
-		".DS_Store": left,
+		"README.md": left, ".gitattributes": left, "pytorch_model.bin": left,
+		"model.fp16.safetensors": left, "adapter_model.safetensors": lost,
+		// whose names may say too much
+		".gitignore": stays, "._tokenizer.json": stays, "vae/._config.json": stays, ".DS_Store": stays, "clients/acme-merger/.DS_Store": stays,
+		"vae/.gitattributes": stays, ".gitkeep": stays, ".gitlab-acme.yml": stays, ".cache/acme": stays, ".df11-acme": stays,
 	}
 	var paths []string
 	for p := range want {
@@ -103,6 +105,41 @@ func TestFolder(t *testing.T) {
 	}
 	if got := o.Folder.Unmatched(include, paths); got != "x.gguf" {
 		t.Errorf("%q matches nothing", got)
+	}
+}
+
+// TestNamesThatStayArePrivate checks for many names and places that a conversion of a folder names no file
+// that stays there, unless it has a name that many models have, in a folder that the model names.
+func TestNamesThatStayArePrivate(t *testing.T) {
+	known := slices.Concat(slices.Collect(maps.Keys(opened)), slices.Collect(maps.Keys(notices)), []string{".gitattributes", ".gitignore", ".gitkeep",
+		".DS_Store", ".cache", "._tokenizer.json", ".df11-convert", "README.md", "config.json", "df11-manifest.json", "adapter_model.safetensors", "adapter_config.json",
+		"model.safetensors", "model-00001-of-00002.safetensors", "model.fp16.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safetensors", "qwen.tiktoken",
+		"model.safetensors.index.json", "optimizer.pt", "consolidated.pth", "tokenizer.model.v3", "sentence_bert_config.json", "model.onnx", "tf_model.h5", "x.gguf"})
+	var paths []string
+	for _, name := range known {
+		stem, end := name, ""
+		if i := strings.LastIndexByte(name, '.'); i > 0 {
+			stem, end = name[:i], name[i:]
+		}
+		for _, private := range []string{"acme" + name, "acme." + name, name + "acme", name + ".acme", stem + "-acme" + end, stem + ".acme" + end, ".acme/" + name, "." + "acme-" + name} {
+			paths = append(paths, private, "vae/"+private, "original/"+private, "1_Pooling/"+private)
+		}
+		for _, dir := range []string{"acme", "vae/acme", "2_acme", "2_acme/x", "original/acme", "runs/acme", "checkpoint-1/acme", "onnx/acme", ".git/acme", "acme/._x"} {
+			paths = append(paths, dir+"/"+name)
+		}
+	}
+	for _, ignored := range []string{"", "*acme*\n", "*\n", "2_*\nqwen*"} {
+		texts := map[string]string{"model_index.json": `{"vae": ["a", "B"], "transformer": ["a", "B"]}`, "modules.json": `[{"path": "1_Pooling"}]`, ".gitignore": ignored}
+		all := append(paths, "model_index.json", "modules.json", ".gitignore")
+		for _, layout := range []catalog.Layout{catalog.Diffusers, catalog.Transformers, catalog.ComfyUI} {
+			o := NewOriginal(layout, "transformer", []string{"vae"}, all)
+			o.Folder = NewFolder(Files{Paths: all, Read: func(name string) []byte { return []byte(texts[name]) }}, nil)
+			for _, p := range all {
+				if fate, why := o.Fate(p); strings.Contains(p, "acme") && fate != Stays && fate != Copied {
+					t.Errorf("%v: with %q, %s is named (%d, %s)", layout, ignored, p, fate, why)
+				}
+			}
+		}
 	}
 }
 

@@ -81,19 +81,27 @@ func isFound(name string) bool {
 // though readers open it, is left out.
 func (o *Original) Fate(name string) (f Fate, why string) {
 	f, why = o.fate(name)
-	if o.Folder == nil || o.Folder.Includes(name) || o.Folder.isOpened(name) {
+	if o.Folder == nil || o.Folder.Includes(name) {
 		return f, why
 	}
-	switch { // files of known names
-	case isHousekeeping(name), strings.EqualFold(name, names.Card), name == names.Manifest,
-		!strings.Contains(name, "/") && (name == names.Config || IsAdapter(name)):
+	dir := path.Dir(name)
+	opens := o.Folder.isOpened(name)
+	switch { // of what isn't copied, only names that many models have, in folders that the model names
+	case opens && (f == Copied || f == Part), opens && o.Folder.dirs[dir] && isCommon(path.Base(name)),
+		name == names.Attributes, strings.EqualFold(name, names.Card), name == names.Manifest,
+		dir == "." && (name == names.Config || IsAdapter(name)):
 		return f, why
-	case f == Part && o.PartOf(name) != "" && isFound(name):
+	case f == Part && o.PartOf(name) != "" && isFound(name) && (o.parts[dir] || o.Folder.dirs[dir]):
 		return Lost, o.Folder.whyKept(name, "a .gitignore names these weights of "+o.PartOf(name))
 	case f == Copied && o.Folder.withholds(name):
 		return Withheld, o.Folder.whyKept(name, "named by a .gitignore, though readers open such files")
 	}
 	return Stays, ""
+}
+
+// isCommon reports whether many models have a file of a name that readers open, or people need.
+func isCommon(base string) bool {
+	return opened[base] || IsNotice(base) || isFound(base) || isVariant(base)
 }
 
 // fate is Fate for a repo.
