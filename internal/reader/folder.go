@@ -2,6 +2,7 @@ package reader
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -59,14 +60,10 @@ func NewFolder(files Files, include []string) *Folder {
 		pattern, not := strings.CutPrefix(pattern, "!")
 		f.include = append(f.include, inclusion{globs{newGlob(pattern)}, strings.Trim(pattern, "/"), not})
 	}
-	s := &search{f, files.Read}
+	s := &search{f, files.Read, maxRead}
+	s.findIgnores(files.Paths)
 	s.findParts()
-	var read ignores
 	for _, p := range files.Paths {
-		if path.Base(p) == ".gitignore" {
-			g, whole := read.parse(files.Read(p))
-			f.ignore[path.Dir(p)], f.unread[path.Dir(p)] = g, !whole
-		}
 		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && IsOpened(path.Base(p)) {
 			s.needModules(p)
 		}
@@ -270,7 +267,38 @@ func IsOpened(base string) bool { return opened[base] || openedToo.MatchString(b
 // A search fills in a Folder.
 type search struct {
 	*Folder
-	read func(name string) []byte
+	from func(name string) []byte
+	left int // bytes to read
+}
+
+// maxRead is how many bytes of small files a search reads. The vocabularies of a pipeline, which are the
+// largest, have a tenth of that. Decoding takes seconds.
+const maxRead = 32 << 20
+
+// read returns a file, or nil if it can't be read. After maxRead bytes, no file can.
+func (s *search) read(name string) []byte {
+	if s.left <= 0 {
+		return nil
+	}
+	b := s.from(name)
+	s.left -= len(b)
+	return b
+}
+
+// findIgnores reads the .gitignores. Once there's too much in them, it needs no more of them.
+func (s *search) findIgnores(paths []string) {
+	var read ignores
+	for _, p := range paths {
+		if path.Base(p) != ".gitignore" {
+			continue
+		}
+		var text []byte
+		if read.bytes <= maxIgnoreBytes && read.patterns <= maxIgnore {
+			text = s.read(p)
+		}
+		g, whole := read.parse(text)
+		s.ignore[path.Dir(p)], s.unread[path.Dir(p)] = g, !whole
+	}
 }
 
 // object reads a JSON object. It's empty if it can't be read.
@@ -284,8 +312,9 @@ func (s *search) object(name string) (o map[string]any) {
 // findParts finds the folders of a pipeline's components and of sentence-transformers' modules, and
 // the code that they come with.
 func (s *search) findParts() {
-	for dir, part := range s.object(names.ModelIndex) {
-		of, _ := part.([]any)
+	index := s.object(names.ModelIndex)
+	for _, dir := range slices.Sorted(maps.Keys(index)) {
+		of, _ := index[dir].([]any)
 		switch {
 		case dir == "_class_name" && len(of) > 0: // a pipeline that comes with the model
 			s.needModule(".", of[0])
@@ -321,16 +350,16 @@ func (s *search) needModules(config string) {
 		}
 	}
 	autoMap, _ := o["auto_map"].(map[string]any)
-	for _, of := range autoMap {
-		need(of)
-		list, _ := of.([]any)
+	for _, class := range slices.Sorted(maps.Keys(autoMap)) {
+		need(autoMap[class])
+		list, _ := autoMap[class].([]any)
 		for _, x := range list {
 			need(x)
 		}
 	}
 	pipelines, _ := o["custom_pipelines"].(map[string]any)
-	for _, p := range pipelines {
-		if of, ok := p.(map[string]any); ok {
+	for _, task := range slices.Sorted(maps.Keys(pipelines)) {
+		if of, ok := pipelines[task].(map[string]any); ok {
 			need(of["impl"])
 		}
 	}

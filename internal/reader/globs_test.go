@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 	"testing"
 )
@@ -175,5 +177,54 @@ func TestMatchingIsBounded(t *testing.T) {
 	}
 	if exhausted < 2 {
 		t.Error("the patterns take few steps")
+	}
+}
+
+// TestReadingIsBounded checks that a folder with many large files reads a bounded part of them, always the
+// same one, and its .gitignore first.
+func TestReadingIsBounded(t *testing.T) {
+	const size = 8 << 20
+	large := []byte(strings.Repeat("x", size))
+	index := `{"_class_name": ["pipeline", "P"]`
+	paths := []string{".gitignore", "model_index.json", "pipeline.py", "modules.json", "README.md"}
+	for i := range 20 {
+		index += fmt.Sprintf(`, "d%d": ["own", "B"]`, i)
+		for name := range opened {
+			paths = append(paths, fmt.Sprintf("d%d/%s", i, name), fmt.Sprintf("d%d/own.py", i))
+		}
+	}
+	for i := range 100 {
+		paths = append(paths, fmt.Sprintf("z%d/.gitignore", i))
+	}
+	sort.Strings(paths)
+	var first []string
+	for range 2 {
+		var read []string
+		bytes := 0
+		f := NewFolder(Files{Paths: paths, Read: func(name string) []byte {
+			b := large
+			switch read = append(read, name); {
+			case name == "model_index.json":
+				b = []byte(index + "}")
+			case name == ".gitignore":
+				b = []byte("special_tokens_map.json\n")
+			case strings.HasPrefix(name, "z0/"):
+				b = []byte("a.json\n")
+			}
+			bytes += len(b)
+			return b
+		}}, nil)
+		if bytes > maxRead+len(large) || bytes < maxRead {
+			t.Errorf("it reads %d bytes", bytes)
+		}
+		if first == nil {
+			first = read
+		}
+		if !slices.Equal(read, first) {
+			t.Errorf("it reads %q, and then %q", first, read)
+		}
+		if f.Opens("d1/special_tokens_map.json") || !f.Opens("d1/tokenizer.json") || f.Opens("z5/tokenizer.json") {
+			t.Error("other files come along")
+		}
 	}
 }
