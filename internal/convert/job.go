@@ -112,14 +112,12 @@ func (j *job) carried() []plan.File {
 	})
 }
 
-// sourceSum returns the SHA-256 of a copied file of a local source, and "" for any other file.
-func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
-	carried := j.carried()
-	i := slices.IndexFunc(carried, func(f plan.File) bool { return f.Path == name })
-	if !j.Model.Local || i < 0 {
+// sourceSum returns the SHA-256 of a copied file of a local source, and "" for one of a repo.
+func (j *job) sourceSum(ctx context.Context, f plan.File) (string, error) {
+	if !j.Model.Local {
 		return "", nil
 	}
-	h, err := j.Model.Hashes(ctx, j.Source, carried[i])
+	h, err := j.Model.Hashes(ctx, j.Source, f)
 	return h.SHA256, err
 }
 

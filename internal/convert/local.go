@@ -5,14 +5,24 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // A localSource answers by reading the files of a job's local source.
 type localSource struct {
-	job *job
-	dir string // for spools
+	job     *job
+	dir     string               // for spools
+	carried map[string]plan.File // by path
 	// model is the source's: with the SHA-256 of its weight files once an answer needed them
 	model *model.Model
+}
+
+func newLocalSource(j *job, dir string) *localSource {
+	s := &localSource{job: j, dir: dir, model: j.Model, carried: map[string]plan.File{}}
+	for _, f := range j.carried() {
+		s.carried[f.Path] = f
+	}
+	return s
 }
 
 // Weights hashes the weight files, because the plan knows only their headers.
@@ -47,7 +57,10 @@ func (s *localSource) NameNow(ctx context.Context, repo string) (string, error) 
 // HashAt returns "", because a folder has no commits.
 func (*localSource) HashAt(context.Context, string, string) (string, error) { return "", nil }
 
-// Sum hashes a file that the result copies.
+// Sum hashes a file that the result copies, and returns "" for any other.
 func (s *localSource) Sum(ctx context.Context, name string) (string, error) {
-	return s.job.sourceSum(ctx, name)
+	if f, ok := s.carried[name]; ok {
+		return s.job.sourceSum(ctx, f)
+	}
+	return "", nil
 }

@@ -28,7 +28,7 @@ func openTargets(ctx context.Context, j *job, sendAll bool) (*targets, error) {
 	}
 	from, local := publish.OriginOf(j.Model), (*localSource)(nil)
 	if from.Local {
-		local = &localSource{j, filepath.Join(root, names.StateDir), j.Model}
+		local = newLocalSource(j, filepath.Join(root, names.StateDir))
 		from.Source = local
 	}
 	run := publish.NewConversion(j.Plan, from, j.Part.String(), j.Force)

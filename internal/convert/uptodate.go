@@ -100,7 +100,7 @@ func (j *job) expectedFiles(ctx context.Context,
 		files = append(files, o.File())
 	}
 	for _, f := range j.carried() {
-		sum, err := j.sourceSum(ctx, f.Path)
+		sum, err := j.sourceSum(ctx, f)
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,8 @@ type Carried struct {
 	// copied unchanged, too: weights of other parts, such as a pipeline's components; may be large
 	Components []File
 	NotCopied  []Skipped // left out
-	withheld   []string  // of these, what the source's own .gitignore names, though readers open it
+	// of these, what the source's own .gitignore names, though readers open it
+	withheld map[string]bool
 	// Stay lists the files of a local folder that no reader of the model opens. Their names are
 	// private: they belong in no card and no manifest.
 	Stay []string
@@ -135,17 +136,21 @@ func Twins(s *Source) (dirs []string) {
 // carry sorts the files of a source.
 func (o *original) carry(s *Source) (c Carried) {
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
-	converted := map[string]bool{}
+	converted, absent := map[string]bool{}, map[string]bool{}
 	for _, w := range s.Weights {
 		converted[w.Path] = true
 	}
+	for _, p := range s.Absent {
+		absent[p] = true
+	}
+	c.withheld = map[string]bool{}
 	for _, f := range slices.SortedFunc(slices.Values(s.Files), byPath) {
 		isConfig := f.Path == names.Config && o.Dir == "" && o.Layout != catalog.ComfyUI
 		if isConfig || converted[f.Path] {
 			continue
 		}
 		fate, why := o.Fate(f.Path)
-		if slices.Contains(s.Absent, f.Path) && (fate == reader.Copied || fate == reader.Part) {
+		if absent[f.Path] && (fate == reader.Copied || fate == reader.Part) {
 			fate, why = reader.Lost, "no reader needs it, and the shared cache lacks it"
 		}
 		switch fate {
@@ -159,7 +164,7 @@ func (o *original) carry(s *Source) (c Carried) {
 			c.NotCopied = append(c.NotCopied, Skipped{f.Path, why, fate == reader.Lost})
 		}
 		if fate == reader.Withheld {
-			c.withheld = append(c.withheld, f.Path)
+			c.withheld[f.Path] = true
 		}
 	}
 	c.NotCopied = append(c.NotCopied, s.Behind...)
@@ -188,7 +193,7 @@ type parts struct {
 func judgeParts(o *original, s *Survey, c *Carried, notes *Notes) (p parts) {
 	lost, left := map[string][]string{}, map[string]bool{}
 	for _, f := range c.NotCopied {
-		part, isWithheld := o.PartOf(f.Path), slices.Contains(c.withheld, f.Path)
+		part, isWithheld := o.PartOf(f.Path), c.withheld[f.Path]
 		if _, isListed := o.parts[part]; isListed && !isWithheld {
 			left[part] = left[part] || f.Lost
 		} else if f.Lost || isWithheld {
