@@ -22,7 +22,12 @@ func (f *FrontMatter) Clean() (did []string) {
 	}
 	for _, v := range f.License {
 		if hubrules.CheckValue("license", v) != "" {
-			did = append(did, fmt.Sprintf("license %q isn't one of the Hub's, so it's the license_name of license: other", v))
+			text := fmt.Sprintf("license %q isn't one of the Hub's, so it's the license_name of license: other", v)
+			// https://huggingface.co/docs/hub/repositories-licenses
+			if id := strings.ToLower(v); hubrules.CheckValue("license", id) == "" {
+				text += fmt.Sprintf("; the Hub's IDs are lower case: did you mean %s?", id)
+			}
+			did = append(did, text)
 			f.License, f.LicenseName = texts{"other"}, f.LicenseName.or(v)
 			break
 		}

@@ -16,29 +16,30 @@ import (
 func TestClean(t *testing.T) {
 	token := "hf_" + strings.Repeat("aB", 17) // put together, for secret scanners
 	for lines, want := range map[string]struct{ card, named string }{
-		"license: mit\nbase_model: org/a":                               {card: "license: mit base_model: org/a"},
-		"license: mit\nbase_model: /home/someone/Llama":                 {card: "license: mit", named: "/home/someone/Llama"},
-		`base_model: 'C:\models\x'`:                                     {named: `C:\\models\\x`},
-		"base_model:\n- org/a\n- ./out/checkpoint-500":                  {card: "base_model: org/a", named: "./out/checkpoint-500"},
-		"base_model: org/a\nbase_model_relation: sft":                   {card: "base_model: org/a", named: "sft"},
-		"base_model: org/a\nbase_model_relation: [merge, quantized]":    {card: "base_model: org/a base_model_relation: merge", named: "merge"},
-		"language:\n- noinfo\n- de\n- zh-CN":                            {card: "language: de", named: "noinfo zh-CN"},
-		"language: no":                                                  {card: "language: no"},
-		"datasets: [/var/data/images/, org/d, some speech 960h]":        {card: "datasets: org/d", named: "/var/data/images/ some speech 960h"},
-		"pipeline_tag: Text Generation":                                 {named: "Text Generation"},
-		"license: My Own License":                                       {card: "license: other license_name: My Own License", named: "My Own License"},
-		"license: My Own\nlicense_name: own-1\nlicense_link: LICENSE":   {card: "license: other license_name: own-1 license_link: LICENSE", named: "My Own"},
-		"license: other":                                                {card: "license: other license_name: unknown", named: "license_name"},
-		"license: other\nlicense_name: x":                               {card: "license: other license_name: x"},
-		"license: [mit, other]\nlicense_name: x":                        {card: "license: mit other license_name: x"},
+		"license: mit\nbase_model: org/a":                             {card: "license: mit base_model: org/a"},
+		"license: mit\nbase_model: /home/someone/Llama":               {card: "license: mit", named: "/home/someone/Llama"},
+		`base_model: 'C:\models\x'`:                                   {named: `C:\\models\\x`},
+		"base_model:\n- org/a\n- ./out/checkpoint-500":                {card: "base_model: org/a", named: "./out/checkpoint-500"},
+		"base_model: org/a\nbase_model_relation: sft":                 {card: "base_model: org/a", named: "sft"},
+		"base_model: org/a\nbase_model_relation: [merge, quantized]":  {card: "base_model: org/a base_model_relation: merge", named: "merge"},
+		"language:\n- noinfo\n- de\n- zh-CN":                          {card: "language: de", named: "noinfo zh-CN"},
+		"language: no":                                                {card: "language: no"},
+		"datasets: [/var/data/images/, org/d, some speech 960h]":      {card: "datasets: org/d", named: "/var/data/images/ some speech 960h"},
+		"pipeline_tag: Text Generation":                               {named: "Text Generation"},
+		"license: My Own License":                                     {card: "license: other license_name: My Own License", named: "My Own License"},
+		"license: My Own\nlicense_name: own-1\nlicense_link: LICENSE": {card: "license: other license_name: own-1 license_link: LICENSE", named: "My Own"},
+		"license: MIT":                           {card: "license: other license_name: MIT", named: "MIT mit?"},
+		"license: other":                         {card: "license: other license_name: unknown", named: "license_name"},
+		"license: other\nlicense_name: x":        {card: "license: other license_name: x"},
+		"license: [mit, other]\nlicense_name: x": {card: "license: mit other license_name: x"},
 		"license: /home/me/LICENSE\nlicense_link: file:///home/me/L":    {named: "/home/me/LICENSE file:///home/me/L"},
 		"license: mit\nlicense_link: https://x/y\ntags: [/home/me, ok]": {card: "license: mit license_link: https://x/y", named: "/home/me"},
-		"prior: org/prior":                                              {card: "prior: org/prior"},
-		"prior: ../prior":                                               {named: "../prior"},
-		"license: mit\nlicense_name: " + token:                          {card: "license: mit", named: "license_name"},
-		"license: " + token:                                             {named: "license"},
-		"license_link: https://me:" + token + "@x/y":                    {named: "license_link"},
-		"datasets: [null, '']\nlicense:\nlanguage: {a: b}":              {},
+		"prior: org/prior":                                 {card: "prior: org/prior"},
+		"prior: ../prior":                                  {named: "../prior"},
+		"license: mit\nlicense_name: " + token:             {card: "license: mit", named: "license_name"},
+		"license: " + token:                                {named: "license"},
+		"license_link: https://me:" + token + "@x/y":       {named: "license_link"},
+		"datasets: [null, '']\nlicense:\nlanguage: {a: b}": {},
 	} {
 		f := frontMatter(t, lines)
 		did := strings.Join(f.Clean(), "; ")
@@ -78,5 +79,13 @@ func TestClean(t *testing.T) {
 	f.SetLicense("mit")
 	if in := (metadata.CardInput{CardSource: metadata.CardSource{Source: f}}); in.Source.LicenseText() != "mit" {
 		t.Errorf("got %q", in.Source.LicenseText())
+	}
+}
+
+// TestRepeatedMember checks that a front matter with a member twice is refused for that.
+func TestRepeatedMember(t *testing.T) {
+	_, err := metadata.ParseFrontMatter([]byte("---\nlicense: mit\ntags: [a]\nlicense: apache-2.0\n---\n"))
+	if err == nil || !strings.HasSuffix(err.Error(), "it has license twice") {
+		t.Error(err)
 	}
 }

@@ -95,14 +95,20 @@ func ParseFrontMatter(readme []byte) (f FrontMatter, err error) {
 	if err == nil && doc != nil {
 		err = doc.Decode(&f)
 	}
-	if _, isOther := errors.AsType[*yaml.TypeError](err); isOther {
+	if wrong, is := errors.AsType[*yaml.TypeError](err); is {
 		err = errors.New("it isn't a list of members, such as license: mit")
+		if m := twice.FindStringSubmatch(wrong.Error()); m != nil {
+			err = fmt.Errorf("it has %s twice", m[1])
+		}
 	}
 	if err != nil {
 		return FrontMatter{}, fmt.Errorf("read front matter: %w", err)
 	}
 	return f, nil
 }
+
+// twice finds the name of a repeated member in an error of the YAML library.
+var twice = regexp.MustCompile(`mapping key "?([^"]+)"? already defined`)
 
 // parseBlock parses the block of a README.md. It returns nil if there is none, or nothing in it.
 func parseBlock(readme []byte) (*yaml.Node, error) {
