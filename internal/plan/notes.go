@@ -49,8 +49,11 @@ func noteOutput(o *output, readers []Reader, notes *Notes) {
 			o.from.survey.Config, key)
 	}
 	if cfg.Class() == "" && o.model.layout.Family() == catalog.Transformers {
-		notes.warn("nothing says which class the model is, so no loader builds it by itself: put its " +
-			"config.json next to the weights")
+		todo := "put its config.json next to the weights"
+		if o.from.source.Config != nil {
+			todo = "add its architectures to " + o.from.survey.Config
+		}
+		notes.warn("nothing says which class the model is, so no loader builds it by itself: %s", todo)
 	}
 	if foreign := o.model.names.foreign; foreign != "" {
 		notes.warn("the tensor names aren't the module paths of %s, which the config states: that class "+
