@@ -157,6 +157,9 @@ type Fit struct {
 // String returns the GPUs, what they have to hold besides the weights, and what fits: "24 GB with
 // 400 tokens of context: DF11 fits, BF16 doesn't fit".
 func (f Fit) String() string {
+	if f.Limit > 0 && f.Context > f.Limit { // the model ends there, not the memory
+		f.DF11Context, f.BF16Context = 0, 0
+	}
 	return fmt.Sprintf("%s%s: DF11 %s, BF16 %s", fits.Fit(f), f.question(),
 		fit(f.DF11, f.DF11Context), fit(f.BF16, f.BF16Context))
 }
