@@ -101,6 +101,10 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *conver
 	if job.Model == nil && model.SubjectOf(err) != "" && !wraps[*back.LeftOutError](err) {
 		err = hint.On(err, hint.ByManifest.With("model", human.ShellWord(d.Name)))
 	}
+	if job.Model != nil && opt.Against != "" && isOfPair(err) && hint.Of(err) == none {
+		err = hint.On(err, hint.NotOfPair.With("model", human.ShellWord(df11), "original",
+			human.ShellWord(opt.Against)))
+	}
 	if err != nil {
 		return nil, err
 	}
