@@ -217,13 +217,10 @@ const readBackPrefix = names.Ours + "-readback-"
 const readBackNote = "readback"
 
 // readBackFolder makes that folder. It returns "", for the system's folder for temporary files, if
-// the file system lacks the locks or the links that the client needs, as exFAT does.
+// the file system lacks the locks that the client needs, as exFAT does.
 func (f *Folder) readBackFolder() string {
 	name := readBackPrefix + rand.Text()
 	if f.Unlocked() || f.note(readBackNote, name) != nil || f.disk.Root.Mkdir(name, 0o700) != nil {
-		return ""
-	}
-	if f.disk.Root.Symlink(".", path.Join(name, "link")) != nil {
 		return ""
 	}
 	dir, err := filepath.Abs(filepath.Join(f.Name(), name)) // it may begin with a ~

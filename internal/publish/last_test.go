@@ -155,6 +155,9 @@ func TestOnlyTheNotedReadBackIsRemoved(t *testing.T) {
 	root := t.TempDir()
 	world.Write(t, filepath.Join(root, "mine", "kept"), "mine")
 	world.Must(t, os.Symlink("mine", filepath.Join(root, ours)))
+	if _, err := os.Lstat(filepath.Join(root, ours)); err != nil {
+		t.Skip("this system makes no links") // Wine 8 says that it does
+	}
 	world.Write(t, filepath.Join(root, ".df11-convert", "readback"), ours)
 	f, err := publish.OpenFolder(t.Context(), root, true, conversionOf("a"), 0o600)
 	world.Must(t, err)
