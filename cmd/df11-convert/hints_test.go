@@ -283,7 +283,7 @@ func TestHintsFitTheCommand(t *testing.T) {
 	publishing := []hint.Hint{hint.RepoName, hint.Namespace, hint.Quota, hint.Visibility, hint.NotPrivate, hint.Taken,
 		hint.Witness, hint.Card, hint.NoPush, hint.Contradicts, hint.PublishDF11, hint.PublishFile, hint.PartsMissing}
 	writing := []hint.Hint{hint.FolderInUse, hint.Conflict, hint.Retrained, hint.Edited, hint.Stays, hint.Newer, hint.Lost}
-	copying := []hint.Hint{hint.NotOriginal, hint.OriginalIsSource, hint.Kept, hint.LinkIncluded, hint.IncludeRepo}
+	copying := []hint.Hint{hint.NotOriginal, hint.OriginalIsSource, hint.HardLink, hint.Kept, hint.LinkIncluded, hint.IncludeRepo}
 	choosing := []hint.Hint{hint.LargeFile, hint.ManyFiles, hint.TooMany, hint.FileAndFlag, hint.IsDF11, hint.IsF32, hint.InexactF32,
 		hint.Incomplete, hint.NameClash, hint.StaleTensor, hint.Unknown, hint.Costly, hint.ReaderRefuses, hint.Unfilled, hint.TooLarge,
 		hint.WhichLayout, hint.IndexOrSingle, hint.StatedMissing, hint.TwoSets, hint.ManySingles, hint.UnusualName, hint.NoPipeline,
