@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Files of a repo or of a result folder.
@@ -62,21 +65,47 @@ func IsListed(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return fs.ValidPath(path) && path != "." && len(path) <= maxPath &&
 		!strings.ContainsFunc(path, unicode.IsControl) && !strings.Contains(path, `\`) &&
-		!(len(path) > 1 && path[1] == ':') && !strings.EqualFold(first, ".git")
+		!(len(path) > 1 && path[1] == ':') && Folded(first) != ".git"
 }
 
 // IsSafe reports whether you may write a path anywhere. It refuses what [IsListed] refuses, .git at
-// any depth, and names that some file system rejects or takes for another file or a device.
+// any depth, and names that some file system rejects or takes for another file or a device. Package
+// df11 has the same rule (files.py), and testdata/paths.json has cases for both.
 func IsSafe(path string) bool {
-	refused := func(name string) bool { return len(name) > maxName || otherName.MatchString(name) }
+	refused := func(name string) bool {
+		return len(name) > maxName || otherName.MatchString(Folded(name))
+	}
 	return IsListed(path) && !strings.ContainsAny(path, `:*?"<>|`) &&
+		!strings.ContainsFunc(path, isIgnored) &&
 		!slices.ContainsFunc(strings.Split(path, "/"), refused)
 }
 
-// otherName matches names that mean something else: a Windows device with any extension, a name
-// that Windows reads without its last dots and blanks, and git's own folder and its short form.
+// otherName matches folded names that mean something else: a Windows device with any extension, a
+// name that Windows reads without its last dots and blanks, and Git's own folder and its short form.
+// Git refuses the folder's names, too (core.protectHFS and core.protectNTFS).
 var otherName = regexp.MustCompile(
-	`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$|^(\.git|git~\d+)$`)
+	`^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$|^(\.git|git~\d+)$`)
+
+// isIgnored reports whether HFS+ ignores a character in names. Git has the same list: next_hfs_char
+// in its utf8.c.
+func isIgnored(r rune) bool {
+	return r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f ||
+		r == 0xfeff
+}
+
+// Folded returns the same text for all paths that file systems may take for one file, because they
+// ignore case (NTFS by single characters, APFS also ß against ss), how an accent is encoded (HFS+
+// and APFS), or some characters (HFS+).
+func Folded(path string) string {
+	visible := strings.Map(func(r rune) rune {
+		if isIgnored(r) {
+			return -1
+		}
+		return r
+	}, path)
+	cased := strings.ToLower(strings.ToUpper(norm.NFD.String(visible)))
+	return norm.NFC.String(cases.Fold().String(cased))
+}
 
 // IsCommit reports whether a revision is the full hash of a commit: SHA-1, or SHA-256 on a Hub that
 // stores repos without git. Branches and pull requests have other names.

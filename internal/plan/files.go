@@ -4,9 +4,6 @@ import (
 	"context"
 	"path"
 	"slices"
-	"strings"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
@@ -76,23 +73,19 @@ func (f *placement) checkCollisions() error {
 	return nil
 }
 
-// Folded returns the same text for all paths that file systems may take for one file, because they
-// ignore case, or how an accent is encoded (HFS+ and APFS).
-func Folded(path string) string { return norm.NFC.String(strings.ToLower(strings.ToUpper(path))) }
-
 // Collision returns two of the paths that can't both exist, or "". On file systems that fold
 // names, they are the same file, or one is a folder of the other.
 func Collision(paths []string) (a, b string) {
 	taken := map[string]string{}
 	for _, p := range paths {
-		key := Folded(p)
+		key := names.Folded(p)
 		if other, ok := taken[key]; ok {
 			return other, p
 		}
 		taken[key] = p
 	}
 	for _, p := range paths {
-		for dir := path.Dir(Folded(p)); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(names.Folded(p)); dir != "."; dir = path.Dir(dir) {
 			if file, ok := taken[dir]; ok {
 				return file, p
 			}

@@ -150,7 +150,7 @@ func TestUnholdable(t *testing.T) {
 
 // TestCaseCollision refuses copies that a case-insensitive file system would merge.
 func TestCaseCollision(t *testing.T) {
-	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}, {"ſ.txt", "S.txt"}, {"LM_head.safetensors/a", "x"}, {"\u00e9.json", "e\u0301.json"}} {
+	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}, {"ſ.txt", "S.txt"}, {"LM_head.safetensors/a", "x"}, {"\u00e9.json", "e\u0301.json"}, {"Straße.txt", "STRASSE.txt"}} {
 		src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{}, pair[0], pair[1])
 		if _, err := New(t.Context(), src, Options{PatternDict: tinyDict()}); err == nil || !strings.Contains(err.Error(), "differ only in case") {
 			t.Errorf("%v: got %v", pair, err)

@@ -22,5 +22,5 @@ func (p *Plan) SideFiles() (paths []string) {
 // HasChart reports whether the result gets a picture for its card. It doesn't if the source has a
 // file of that name, which comes along.
 func (c Carried) HasChart() bool {
-	return !slices.ContainsFunc(c.Copied, func(f File) bool { return Folded(f.Path) == names.Chart })
+	return !slices.ContainsFunc(c.Copied, func(f File) bool { return names.Folded(f.Path) == names.Chart })
 }

@@ -25,7 +25,7 @@ type Conversion struct {
 	identity plan.Identity
 	config   string            // path of config.json
 	files    map[string]string // the result's files: what pins the content at the source, or ""
-	folded   map[string]string // the result's files by [plan.Folded]
+	folded   map[string]string // the result's files by [names.Folded]
 	folders  map[string]string // a file in each folder of the result, by the same
 	loaded   map[string]bool   // folders in which a loader reads every .safetensors file
 	sources  map[string][]int  // the weight files that each output is made from
@@ -52,9 +52,9 @@ func NewConversion(p *plan.Plan, from Origin, part string, force bool) *Conversi
 		}
 	}
 	for name := range c.files {
-		c.folded[plan.Folded(name)] = name
+		c.folded[names.Folded(name)] = name
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			c.folders[plan.Folded(dir)] = name
+			c.folders[names.Folded(dir)] = name
 		}
 		// ComfyUI loads one file by its name
 		if reader.IsSafetensors(name) && p.Layout != catalog.ComfyUI {
@@ -78,11 +78,11 @@ func (c *Conversion) loads(name string) bool {
 // alike returns the file of the result that can't be next to another file on some systems, because
 // they ignore case or because one is a folder of the other; "" if there's none.
 func (c *Conversion) alike(name string) string {
-	if other := c.folders[plan.Folded(name)]; other != "" {
+	if other := c.folders[names.Folded(name)]; other != "" {
 		return other
 	}
 	for at := name; at != "."; at = path.Dir(at) {
-		if other := c.folded[plan.Folded(at)]; other != "" && other != name {
+		if other := c.folded[names.Folded(at)]; other != "" && other != name {
 			return other
 		}
 	}

@@ -6,9 +6,24 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
+
+// TestHousekeepingInAnySpelling leaves behind what some file system takes for a folder of Git's, of a
+// download's, or of ours.
+func TestHousekeepingInAnySpelling(t *testing.T) {
+	for _, name := range []string{".gitmodules", names.StateDir + "/lock", names.JournalDir + "/part.json", "a/.DS_Store", ".cache/x.json", "._a"} {
+		for _, spelled := range []string{name, strings.ToUpper(name), strings.ToLower(name), norm.NFD.String(name), name[:2] + "\u200d" + name[2:]} {
+			if f, why := (&Original{}).Fate(spelled); f == Copied || f == Part {
+				t.Errorf("%+q: %v, %s", spelled, f, why)
+			}
+		}
+	}
+}
 
 // TestUse checks the uses of files that docs/verify.md names: files that run come first, then
 // whatever a library may open, and text and pictures last.

@@ -71,11 +71,11 @@ func UseOf(name string) Use {
 }
 
 // isHousekeeping reports whether a file belongs to Git, to a download cache, to macOS, or to an
-// unfinished conversion.
+// unfinished conversion, on any file system.
 func isHousekeeping(p string) bool {
-	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
+	return slices.ContainsFunc(strings.Split(names.Folded(p), "/"), func(part string) bool {
 		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, names.Ours) ||
-			IsAppleDouble(part) || part == ".cache" || part == ".DS_Store"
+			IsAppleDouble(part) || part == ".cache" || part == ".ds_store"
 	})
 }
 
