@@ -99,8 +99,16 @@ func (u *ui) installKernel(at string) error {
 		return fmt.Errorf("%s has no function decode, so it isn't DFloat11's kernel", name)
 	}
 	kept := name + officialKernel
-	if err := disk.WriteFile(kept, old, 0o666); err != nil {
+	switch there, err := disk.Read(kept, maxKernel); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := disk.WriteFile(kept, old, 0o666); err != nil {
+			return err
+		}
+	case err != nil:
 		return err
+	case !bytes.Equal(there, old):
+		return hint.On(fmt.Errorf("%s is there already, and isn't what %s holds now", kept, name),
+			hint.KernelGone.With("file", human.ShellWord(kept)))
 	}
 	if err := disk.WriteFile(name, []byte(kernel.PTX()), 0o666); err != nil {
 		return err
