@@ -281,6 +281,49 @@ class Forged(Folder):
         with self.assertRaisesRegex(df11.DF11Error, "nothing says its sha256"):
             df11.load(str(self.folder), check=True)
 
+    def test_paths(self):
+        """df11 takes the paths that the program takes, and opens no file outside the model's folder."""
+        cases = json.loads(pathlib.Path("internal/names/testdata/paths.json").read_text())
+        for verdict, paths in cases.items():
+            for path in paths:
+                self.assertEqual(df11.files.is_safe(path), verdict == "safe", ascii(path))
+        for path in ("a" * 255, "a/" * 2047 + "a"):
+            self.assertTrue(df11.files.is_safe(path))
+            self.assertFalse(df11.files.is_safe(path + "aaa"))
+        self.assertFalse(df11.files.is_safe("\ud800"))
+        (self.folder / "x").mkdir()
+        (self.folder.parent / "token").write_text("secret")
+        manifest = self.folder / "df11-manifest.json"
+        text = manifest.read_text()
+        opened = []
+        spy = lambda real: lambda file: opened.append(file) or real(file)
+        with unittest.mock.patch("df11.files.sha256", spy(df11.files.sha256)), unittest.mock.patch("df11.files.git_hash", spy(df11.files.git_hash)):
+            for path in ("x/../../token", *cases["listed"], *cases["refused"]):
+                stated = json.loads(text)
+                stated["files"].append({"path": path, "size": 6, "sha256": "0" * 64})
+                manifest.write_text(json.dumps(stated))
+                for check in (False, True):
+                    self.says(f"{df11.files.printable(repr(path))} isn't the path of a file of the model", check=check)
+            self.assertEqual(opened, [])
+            manifest.write_text(text)
+            df11.load(str(self.folder), check=True)
+        self.assertIn(self.folder / LAYER, opened)
+        for file in opened:
+            self.assertIn(self.folder.resolve(), file.resolve().parents)
+
+    def test_manifest_above(self):
+        """The manifest of a folder above counts if it lists the model's files, as that of a pipeline does."""
+        above = self.folder.parent / "df11-manifest.json"
+        (self.folder / "df11-manifest.json").rename(above)
+        self.says("nothing says its sha256", check=True)
+        stated = json.loads(above.read_text())
+        for f in stated["files"]:
+            f["path"] = f"{self.folder.name}/{f['path']}"
+        above.write_text(json.dumps(stated))
+        df11.load(str(self.folder), check=True)
+        (self.folder / LAYER).write_bytes((self.folder / LAYER).read_bytes()[:-1] + b"\0")
+        self.says(f"{LAYER} is damaged", check=True)
+
     def test_check_of_a_config(self):
         """It decides the outputs, too."""
         self.config(lambda c: c.update(rms_norm_eps=0.5))
@@ -371,7 +414,11 @@ class Forged(Folder):
             df11.load_pipeline(str(self.folder), torch_dtype=torch.float16)
         (self.folder / "transformer").mkdir()
         (self.folder / "transformer" / "config.json").write_text("{}")
+        with self.assertRaisesRegex(df11.DF11Error, "transformer: config.json has no dfloat11_config"):
+            df11.load(str(self.folder), subfolder="transformer")  # a folder above isn't read, unless it's a pipeline
+        (self.folder / "model_index.json").write_text("{}")
         self.says("its weights are in the folder above", subfolder="transformer")
+        (self.folder / "model_index.json").unlink()
         for name in ("_class_name", "model_type", "architectures"):
             self.config(lambda c: c.pop(name))
         manifest = self.folder / "df11-manifest.json"

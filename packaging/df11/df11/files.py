@@ -49,6 +49,26 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
+# What no file system may take for a file elsewhere, for another file, or for a device: the rule of
+# df11-convert (internal/names, IsSafe), for which internal/names/testdata/paths.json has cases.
+IGNORED = "\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff"  # by HFS+, as Git lists it in its utf8.c
+UNSAFE = re.compile(rf'[\x00-\x1f\x7f-\x9f\ud800-\udfff\\:*?"<>|{IGNORED}]')
+OTHER_NAME = re.compile(
+    r"^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$|^(\.git|git~[0-9]+)$"
+)
+
+
+def is_safe(path: str) -> bool:
+    """Reports whether a path stays in its folder, and means one file on every system."""
+    parts = path.split("/")
+    return not (
+        UNSAFE.search(path)
+        or len(path.encode()) > 4096
+        or any(part in ("", ".", "..") or len(part.encode()) > 255 for part in parts)
+        or any(OTHER_NAME.search(part.upper().lower().casefold()) for part in parts)
+    )
+
+
 class DF11Error(Exception):
     """A model can't be loaded, or can't do what was asked of it.
 
@@ -230,7 +250,7 @@ def reading(what: object) -> Iterator[None]:
 def read_config(folder: Path) -> dict:
     """Reads the config.json of a DF11 model."""
     if not (folder / "config.json").is_file():
-        pipeline = (folder / "model_index.json").is_file()
+        pipeline = is_pipeline(folder)
         raise DF11Error(
             f"{folder}: no config.json"
             + ("; df11.load_pipeline loads pipelines" if pipeline else "")
@@ -238,8 +258,9 @@ def read_config(folder: Path) -> dict:
     config = read_object(folder / "config.json")
     check_case(config, ["dfloat11_config"], f"{folder}: config.json")
     if not isinstance(config.get("dfloat11_config"), dict):
-        above = folder.parent / "config.json"
-        if above.is_file() and "dfloat11_config" in read_object(above):
+        above = folder.parent
+        beside = is_pipeline(above) and (above / "config.json").is_file()
+        if beside and "dfloat11_config" in read_object(above / "config.json"):
             raise DF11Error(
                 f"{folder}: its weights are in the folder above: load that one, without subfolder"
             )
@@ -250,15 +271,29 @@ def read_config(folder: Path) -> dict:
     return config
 
 
+def is_pipeline(folder: Path) -> bool:
+    return (folder / "model_index.json").is_file()
+
+
 def manifest(folder: Path, key: str) -> tuple[Path, list[dict]]:
-    """Returns a list of the manifest, and the folder where it lies: the model's, or the one above,
-    as in a pipeline.
+    """Returns a list of the manifest, and the folder where it lies: the model's, or the one above if
+    its manifest lists files of this one, as that of a pipeline does.
     """
     for top in (folder, folder.parent):
-        if (top / MANIFEST).is_file():
-            found = read_object(top / MANIFEST).get(key)
-            return top, [x for x in found if isinstance(x, dict)] if isinstance(found, list) else []
+        if not (top / MANIFEST).is_file():
+            continue
+        stated = read_object(top / MANIFEST)
+        paths = [str(f.get("path")) for f in objects(stated.get("files"))]
+        for path in paths:
+            if not is_safe(path):
+                raise DF11Error(f"{top / MANIFEST}: {path!r} isn't the path of a file of the model")
+        if top == folder or any(path.startswith(f"{folder.name}/") for path in paths):
+            return top, objects(stated.get(key))
     return folder, []
+
+
+def objects(value: object) -> list[dict]:
+    return [x for x in value if isinstance(x, dict)] if isinstance(value, list) else []
 
 
 def check_sizes(folder: Path) -> None:
