@@ -3,9 +3,11 @@ package metadata
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -13,13 +15,17 @@ import (
 )
 
 // Clean removes access tokens, and the values that the Hub would refuse, such as a path on
-// somebody's disk as base_model, and says what it did. A license without an ID of the Hub's becomes
+// somebody's disk as base_model, or that could do more than name something on its page, such as a
+// link to a script, and says what it did. A license without an ID of the Hub's becomes
 // the license_name of license: other.
 func (f *FrontMatter) Clean() (did []string) {
 	for _, m := range f.members() {
 		did = append(did, m.removeTokens()...)
 		did = append(did, m.remove("is a path on a disk", onDisk.MatchString)...)
+		did = append(did, m.remove("isn't one line", isBroken)...)
 	}
+	link := member{key: "license_link", values: &f.LicenseLink}
+	did = append(did, link.remove("is neither an https address nor a file's path", isNoLink)...)
 	for _, v := range f.License {
 		if hubrules.CheckValue("license", v) != "" {
 			text := fmt.Sprintf("license %q isn't one of the Hub's, so it's the license_name of license: other", v)
@@ -138,6 +144,24 @@ func (m member) removeTokens() (did []string) {
 
 // onDisk matches paths on somebody's disk, which say nothing to others.
 var onDisk = regexp.MustCompile(`^(/|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\|file:)`)
+
+// isBroken reports whether a value has other characters than those of one line of text.
+func isBroken(v string) bool {
+	return strings.ContainsFunc(v, func(r rune) bool {
+		return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp)
+	})
+}
+
+// isNoLink reports whether a value is no link that the page of a repo may show: an address, or the
+// path of a file in the repo, such as LICENSE.
+func isNoLink(v string) bool {
+	u, err := url.Parse(v)
+	if err != nil {
+		return true
+	}
+	isAddress := u.Scheme == "https" && u.Host != "" && !strings.ContainsAny(v, " <>\"`")
+	return !isAddress && !names.IsSafe(v)
+}
 
 // members lists the members that are taken over from a source.
 func (f *FrontMatter) members() []member {

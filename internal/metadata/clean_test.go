@@ -40,6 +40,9 @@ func TestClean(t *testing.T) {
 		"license: " + token:                                {named: "license"},
 		"license_link: https://me:" + token + "@x/y":       {named: "license_link"},
 		"datasets: [null, '']\nlicense:\nlanguage: {a: b}": {},
+		"license: mit\nlicense_link: javascript:alert(1)":  {card: "license: mit", named: "javascript:alert(1)"},
+		"license: mit\nlicense_name: \"a\\n\\n# b\"":       {card: "license: mit", named: `a\n\n`},
+		"license_link: legal/terms.txt":                    {card: "license_link: legal/terms.txt"},
 	} {
 		f := frontMatter(t, lines)
 		did := strings.Join(f.Clean(), "; ")
@@ -87,5 +90,30 @@ func TestRepeatedMember(t *testing.T) {
 	_, err := metadata.ParseFrontMatter([]byte("---\nlicense: mit\ntags: [a]\nlicense: apache-2.0\n---\n"))
 	if err == nil || !strings.HasSuffix(err.Error(), "it has license twice") {
 		t.Error(err)
+	}
+}
+
+// TestCleanedValuesAreHarmless gives every member values that a page must not show, and wants none of
+// them to be left: of license_link, only https addresses and the paths of files, and nothing but
+// single lines of the others.
+func TestCleanedValuesAreHarmless(t *testing.T) {
+	bad := []string{"javascript:alert(1)", "JavaScript:alert(1)", "java\nscript:alert(1)", " javascript:alert(1)", "\x01javascript:alert(1)",
+		"data:text/html,<script>", "vbscript:x", "//evil.org/x", "https:evil", "https:///x", "../../settings", "/settings", "http://x/y",
+		"https://x/y\n\n# A heading", "https://x/\" onclick=\"x", "a\r\nb", "a\u2028b", "a\u2029b", "a\u0085b", "a\x00b", "a\x1b[2Jb"}
+	keys := []string{"license", "license_name", "license_link", "library_name", "base_model", "base_model_relation", "pipeline_tag",
+		"language", "datasets", "tags", "prior"}
+	for _, key := range keys {
+		for _, value := range bad {
+			b, err := yaml.Marshal(map[string]any{key: []string{value}})
+			must(t, err)
+			f := frontMatter(t, strings.TrimSpace(string(b)))
+			did := f.Clean()
+			left := fmt.Sprintf("%q", f)
+			if strings.ContainsAny(value, "\n\r\x00\x1b\u2028\u2029\u0085") || key == "license_link" {
+				if quoted := strings.Trim(fmt.Sprintf("%q", value), `"`); strings.Contains(left, quoted) || len(did) == 0 {
+					t.Errorf("%s: %q: left %s, said %q", key, value, left, did)
+				}
+			}
+		}
 	}
 }
