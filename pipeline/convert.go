@@ -92,6 +92,7 @@ func convertSource(ctx context.Context, source string, opt Options) (_ *Report, 
 	}
 	made := reportOf(report)
 	made.Note, made.Left = noteOf(src.plan), src.plan.Stay
+	made.Made.Warnings = slices.Concat(made.Made.Warnings, src.model.Discloses(src.plan))
 	made.Unloadable = src.plan.NoLoader() != ""
 	if src.proof != nil {
 		made.Decoded = src.proven()
@@ -262,6 +263,9 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		if err != nil {
 			return job, err
 		}
+		if err := checkTokens(ctx, src, push, o.Recipe.Include); err != nil {
+			return job, err
+		}
 		job.Push, repo = push, push.Repo
 		if m := src.model; !m.Local && !m.Decoded && m.From == nil {
 			push.Worth = func(ctx context.Context) error { return glance(ctx, src) }
@@ -282,6 +286,17 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
 	return job, err
+}
+
+// checkTokens refuses to show strangers what looks like an access token, unless the user has named its
+// file.
+func checkTokens(ctx context.Context, src *opened, push *publish.Push, include []string) error {
+	file, text := src.model.Token(src.plan, include)
+	if file == "" || !push.Visibility(ctx, src.model).Open {
+		return nil
+	}
+	return catalog.Refuse(hint.Token.With("file", human.ShellWord(file)), "%s may be public, but %s", push.Repo,
+		text)
 }
 
 // notLink refuses to write to a folder that the caller didn't name if a link or a file is in its

@@ -103,6 +103,7 @@ var (
 		"out with --include {not} at the end")
 	HardLink = row("HardLink", "replace it with a copy of its own if it isn't private, or publish it with "+
 		"--include {file}")
+	Token       = row("Token", "publish it with --private; if it's no secret, add --include {file}")
 	Kept        = row("Kept", "publish it with --include {file}, or take its name out of the .gitignore")
 	Pointer     = row("Pointer", "fetch it with: git lfs pull")
 	HubCut      = row("HubCut", "tell the owner of the repo that the file is incomplete there")

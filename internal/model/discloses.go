@@ -35,7 +35,32 @@ var onDisk = regexp.MustCompile(`^(/[\w.-]+/|~/|[A-Za-z]:[/\\]+\w|\\\\\w|file:/)
 // it: access tokens in small files and in the metadata of weight files, and paths on a disk in JSON
 // files and in that metadata. The result keeps these bytes, so that decode can restore the files. It
 // never returns a token itself.
-func (m *Model) Discloses(p *plan.Plan) (found []string) {
+func (m *Model) Discloses(p *plan.Plan) (texts []string) {
+	for _, d := range m.disclosed(p) {
+		texts = append(texts, d.text)
+	}
+	return texts
+}
+
+// Token returns the first file of a local source that the result publishes with what looks like an
+// access token, and says what it is. It leaves out files that are asked for by their paths.
+func (m *Model) Token(p *plan.Plan, asked []string) (file, text string) {
+	for _, d := range m.disclosed(p) {
+		if d.token && !slices.Contains(asked, d.file) {
+			return d.file, d.text
+		}
+	}
+	return "", ""
+}
+
+// A disclosure is something in a file that may be no one else's business.
+type disclosure struct {
+	file, text string
+	token      bool // not a path
+}
+
+// disclosed returns what [Model.Discloses] says.
+func (m *Model) disclosed(p *plan.Plan) (found []disclosure) {
 	if !m.Local {
 		return nil
 	}
@@ -49,12 +74,14 @@ func (m *Model) Discloses(p *plan.Plan) (found []string) {
 			continue // what needs the file says what is wrong with it
 		}
 		if issuer, at := names.AccessToken(string(b)); issuer != "" {
-			found = append(found, human.Message("%s: line %d holds what looks like an access token of %s, which "+
-				"the result keeps; remove it from the source before you publish", f.Path,
-				1+bytes.Count(b[:at], []byte("\n")), issuer))
+			found = append(found, disclosure{f.Path, human.Message("%s: line %d holds what looks like an access "+
+				"token of %s, which the result keeps; remove it from the source before you publish", f.Path,
+				1+bytes.Count(b[:at], []byte("\n")), issuer), true})
 		}
 		if path.Ext(f.Path) == ".json" {
-			found = append(found, pathsInJSON(f.Path, b)...)
+			for _, text := range pathsInJSON(f.Path, b) {
+				found = append(found, disclosure{f.Path, text, false})
+			}
 		}
 	}
 	return append(found, m.inHeaders(list)...)
@@ -119,14 +146,15 @@ func (m *Model) MetadataKeys() (keys []string) {
 // inHeaders is Discloses for the metadata in headers of weight files: those that are converted, whose
 // headers the manifest keeps, and copied ones. Trainers write paths and command lines there. All files
 // of a model often have the same metadata, so it says each thing once.
-func (m *Model) inHeaders(copied []plan.File) (found []string) {
+func (m *Model) inHeaders(copied []plan.File) (found []disclosure) {
 	said := map[string]bool{}
 	look := func(file string, h *safetensors.Header, keeps string) {
 		for _, e := range h.Metadata {
-			for _, what := range disclosed(e) {
-				if text := what + ", which " + keeps; !said[text] {
+			for _, d := range inEntry(e) {
+				if text := d.text + ", which " + keeps; !said[text] {
 					said[text] = true
-					found = append(found, human.Message("%s: __metadata__ in its header: %s", file, text))
+					d.file, d.text = file, human.Message("%s: __metadata__ in its header: %s", file, text)
+					found = append(found, d)
 				}
 			}
 		}
@@ -172,24 +200,24 @@ func (m *Model) headerOf(f plan.File) *safetensors.Header {
 	return h
 }
 
-// disclosed says what in an entry of metadata looks like an access token, and the first path on a disk
+// inEntry says what in an entry of metadata looks like an access token, and the first path on a disk
 // in it. Values are any text: command lines, and JSON as well as Python's lists.
-func disclosed(e safetensors.MetadataEntry) (found []string) {
+func inEntry(e safetensors.MetadataEntry) (found []disclosure) {
 	for _, text := range []string{e.Key, e.Value} {
 		if issuer, _ := names.AccessToken(text); issuer != "" {
 			key := fmt.Sprintf("%q", e.Key)
 			if keyIssuer, _ := names.AccessToken(e.Key); keyIssuer != "" {
 				key = "a key"
 			}
-			found = append(found, key+" holds what looks like an access token of "+issuer)
+			found = append(found, disclosure{text: key + " holds what looks like an access token of " + issuer, token: true})
 		}
 		for word := range strings.FieldsFuncSeq(text, betweenPaths) {
 			if len(word) > maxPath || !onDisk.MatchString(word) {
 				continue
 			}
 			if issuer, _ := names.AccessToken(e.Key + word); issuer == "" {
-				found = append(found, fmt.Sprintf("%q holds %q, a path on a disk", e.Key,
-					strings.TrimRight(word, `\`)))
+				found = append(found, disclosure{text: fmt.Sprintf("%q holds %q, a path on a disk", e.Key,
+					strings.TrimRight(word, `\`))})
 				break
 			}
 		}

@@ -24,7 +24,14 @@ func TestDisclosedByMetadata(t *testing.T) {
 		{"cmd", "--token " + token, `"cmd" holds what looks like an access token of Hugging Face`},
 		{token, "/a/b", "a key holds what looks like an access token of Hugging Face"},
 	} {
-		got := strings.Join(disclosed(safetensors.MetadataEntry{Key: c.key, Value: c.value}), "; ")
+		var texts []string
+		for _, d := range inEntry(safetensors.MetadataEntry{Key: c.key, Value: c.value}) {
+			texts = append(texts, d.text)
+			if d.token != strings.Contains(c.want, "access token") {
+				t.Errorf("%.60s: a token: %v", c.key, d.token)
+			}
+		}
+		got := strings.Join(texts, "; ")
 		if got != c.want || strings.Contains(got, token) {
 			t.Errorf("%.60s: %.60s: got %s, want %s", c.key, c.value, got, c.want)
 		}
