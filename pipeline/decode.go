@@ -64,6 +64,9 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *conver
 	}
 	defer s.close()
 	defer func() { err = s.judged(err) }()
+	if _, err := s.planOptions(ctx, opt.Recipe); err != nil { // the original may not be read
+		return nil, err
+	}
 	d, err := s.openDF11(ctx, df11)
 	if err != nil {
 		return nil, err

@@ -158,6 +158,10 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	if err != nil {
 		return nil, err
 	}
+	if made := d.Layout(); opt.Layout != "" && made != "" && string(opt.Layout) != made {
+		return nil, usage.Errorf("--layout %s: %s has the layout %s", opt.Layout.Name(), d.Name,
+			catalog.Layout(made).Name())
+	}
 	o, opt, err := s.openFirst(ctx, spec, back.OriginalOptions(d, opt), onHub)
 	if err != nil {
 		if against == "" && errors.Is(err, hub.ErrNotFound) { // you didn't spell it

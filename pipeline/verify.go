@@ -194,6 +194,9 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (r *convert
 			}
 		}
 	}()
+	if _, err := s.planOptions(ctx, opt.Recipe); err != nil { // the original may not be read
+		return nil, err
+	}
 	d, err := s.openDF11(ctx, df11)
 	if wraps[*model.InvalidError](err) { // too damaged to open
 		return &convert.VerifyReport{Model: df11, Against: opt.Against,

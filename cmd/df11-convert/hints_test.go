@@ -283,14 +283,14 @@ func TestHintsFitTheCommand(t *testing.T) {
 	publishing := []hint.Hint{hint.RepoName, hint.Namespace, hint.Quota, hint.Visibility, hint.NotPrivate, hint.Taken,
 		hint.Witness, hint.Card, hint.NoPush, hint.Contradicts, hint.PublishDF11, hint.PublishFile, hint.PartsMissing}
 	writing := []hint.Hint{hint.FolderInUse, hint.Conflict, hint.Retrained, hint.Edited, hint.Stays, hint.Newer, hint.Lost}
-	copying := []hint.Hint{hint.NotOriginal, hint.OriginalIsSource, hint.HardLink, hint.Kept, hint.LinkIncluded, hint.IncludeRepo}
+	copying := []hint.Hint{hint.Token, hint.NotOriginal, hint.OriginalIsSource, hint.Kept, hint.HardLink, hint.LinkIncluded, hint.IncludeRepo}
 	choosing := []hint.Hint{hint.LargeFile, hint.ManyFiles, hint.TooMany, hint.FileAndFlag, hint.IsDF11, hint.IsF32, hint.InexactF32,
 		hint.Incomplete, hint.NameClash, hint.StaleTensor, hint.Unknown, hint.Costly, hint.ReaderRefuses, hint.Unfilled, hint.TooLarge,
 		hint.WhichLayout, hint.IndexOrSingle, hint.StatedMissing, hint.TwoSets, hint.ManySingles, hint.UnusualName, hint.NoPipeline,
 		hint.NoComponent}
 	never := map[string][]hint.Hint{
 		convertName: slices.Concat(originals, cards, []hint.Hint{hint.KernelFile}),
-		"plan": slices.Concat(originals, publishing, writing, []hint.Hint{hint.KernelFile, hint.Occupied, hint.OwnInput, hint.NoGPU,
+		"plan": slices.Concat(originals, publishing, writing, []hint.Hint{hint.Token, hint.KernelFile, hint.Occupied, hint.OwnInput, hint.NoGPU,
 			hint.DiskFolder, hint.ListDiskFolder}),
 		"verify": slices.Concat(cards, publishing, writing, copying, []hint.Hint{hint.KernelFile, hint.Occupied, hint.OwnInput,
 			hint.DiskBudget}),
@@ -323,7 +323,7 @@ func TestHintsFitTheCommand(t *testing.T) {
 func TestHintsOfLists(t *testing.T) {
 	elsewhere := map[string][]hint.Hint{
 		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.HardLink, hint.Kept, hint.LinkIncluded, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},
-		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo},
+		"a flag of convert that both lack": {hint.NotOriginal, hint.OriginalIsSource, hint.IncludeRepo, hint.Token},
 		"verify and decode": {hint.NoOriginal, hint.GoneOriginal, hint.OtherOriginal, hint.MaybeOther, hint.Locate, hint.ArrangedHere,
 			hint.ByManifest, hint.FolderHasOne},
 		"plan":   {hint.CardUnit, hint.CardMemory, hint.NeedsCard},

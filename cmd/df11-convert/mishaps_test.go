@@ -228,7 +228,7 @@ var mishaps = []mishap{
 		h.write("m/generation_config.json", `{"note": "hf_`+strings.Repeat("abcdef", 6)[:34]+`"}`)
 	}, step: "if it's no secret, add --include generation_config.json", then: "DIR/m --push --public --repo-id tester/told -q --include generation_config.json"},
 	{cause: hint.Token, kind: pipeline.ErrNotConvertible, args: "DIR/m --push --public --repo-id tester/told", before: func(h *helped) {
-		h.header("m", "{", `{"__metadata__":{"cmd":"--token hf_`+strings.Repeat("abcdef", 6)[:34]+`"},`)
+		h.header("m", `"__metadata__":{`, `"__metadata__":{"cmd":"--token hf_`+strings.Repeat("abcdef", 6)[:34]+`",`)
 	}, step: "publish it with --private", then: "DIR/m --push --private --repo-id tester/told"},
 	{cause: hint.Pointer, args: "plan DIR/m", before: func(h *helped) {
 		world.Write(h.T, h.shard("m"), []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"))

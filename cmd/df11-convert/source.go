@@ -45,10 +45,6 @@ func (f *sourceFlags) register(p *pflag.FlagSet) {
 		"compress only what this `reader` loads: dfloat11 (default: whatever any reader loads)")
 	p.StringArrayVar(&r.Include, "include", nil,
 		"also copy a folder's files that match this `glob`; repeatable (default what a model's readers open)")
-	f.registerRate(p)
-}
-
-func (f *sourceFlags) registerRate(p *pflag.FlagSet) {
 	p.Var(&f.limitRate, "limit-rate", "limit per direction, e.g. 50MB/s (default none)")
 }
 
@@ -62,13 +58,22 @@ type readerFlags struct {
 func (f *readerFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.against, "against", "",
 		"original `model`: org/name, ./folder, or a .safetensors file (default the manifest's)")
-	// the DF11 model says how its original is planned
-	p.StringVar(&f.recipe.Component, "component", "",
-		"the original's `folder`, if it's a diffusers pipeline (default transformer, else unet)")
-	p.StringVar(&f.recipe.File, "file", "",
-		"the original's .safetensors `file` or index, if it holds several models")
 	f.limitFlags.register(p)
-	f.registerRate(p)
+	var all pflag.FlagSet
+	f.sourceFlags.register(&all)
+	for name, usage := range map[string]string{
+		"component":    "the original's `folder`, if it's a diffusers pipeline (default transformer, else unet)",
+		"file":         "the original's .safetensors `file` or index, if it holds several models",
+		"layout":       "the original's `layout` (default that of the DF11 model)",
+		"pattern-dict": "JSON `file` with the pattern dict (default that of the DF11 model)",
+	} {
+		all.Lookup(name).Usage = usage
+	}
+	all.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name != "include" {
+			p.AddFlag(flag)
+		}
+	})
 }
 
 func (f *readerFlags) means(u *ui) pipeline.Means { return f.limitFlags.set(f.sourceFlags.means(u)) }
