@@ -69,7 +69,7 @@ func TestUnknownNames(t *testing.T) {
 		{"org/model", pipeline.Recipe{Component: "unet"}, "--component", pipeline.ErrUsage},
 		{"org/pipe", pipeline.Recipe{Component: "tranformer"}, "transformer", pipeline.ErrUsage},
 		{"org/pipe", pipeline.Recipe{File: "tranformer/diffusion_pytorch_model.safetensors"}, "transformer", pipeline.ErrUsage},
-		{"org/model", pipeline.Recipe{PatternDict: "typo.json"}, "", pipeline.ErrFile},
+		{"org/model", pipeline.Recipe{PatternDict: "typo.json"}, "", pipeline.ErrUsage},
 	} {
 		_, planned := pipeline.Plan(t.Context(), tt.source, pipeline.PlanOptions{Options: pipeline.Options{Recipe: tt.recipe}})
 		_, converted := pipeline.Convert(t.Context(), tt.source, pipeline.Options{Recipe: tt.recipe, Folder: filepath.Join(t.TempDir(), "x")})

@@ -25,7 +25,7 @@ func callable(t *testing.T) map[string][]any {
 		t.Fatal(err)
 	}
 	return map[string][]any{
-		"encoder": {encoder.ArrayNames, encoder.CheckArray, encoder.IsArrayName, encoder.NewCounter,
+		"encoder": {encoder.ArrayNames, encoder.CheckArray, encoder.IsArrayName, encoder.NewCounter, encoder.CountExponents, encoder.Tables,
 			new(encoder.Counter), (*encoder.Counter)(nil), new(encoder.Unit), (*encoder.Unit)(nil),
 			encoder.Counts{}, new(encoder.UnsupportedError)},
 		"verify": {verify.ArrayNames, verify.ArraysAt, verify.Open, verify.OpenGPU, new(verify.Unit),
