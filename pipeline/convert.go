@@ -202,7 +202,7 @@ func (s *session) publishHint(ctx context.Context, err error, opt *Options, sour
 	if catalog.Layout(d.Layout()).Family() != catalog.ComfyUI && d.Manifest != nil {
 		h = hint.PublishDF11.With("layout", d.Layout())
 	}
-	return hint.On(err, h.With("folder", human.ShellWord(source)))
+	return hint.On(err, h.With("folder", source))
 }
 
 func (s *session) checkSamples(ctx context.Context, src *opened) error {
@@ -295,7 +295,7 @@ func checkTokens(ctx context.Context, src *opened, push *publish.Push, include [
 	if file == "" || !push.Visibility(ctx, src.model).Open {
 		return nil
 	}
-	return catalog.Refuse(hint.Token.With("file", human.ShellWord(file)), "%s may be public, but %s", push.Repo,
+	return catalog.Refuse(hint.Token.With("file", file), "%s may be public, but %s", push.Repo,
 		text)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -93,8 +92,7 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *conver
 		defer src.Close()
 		if src.refused != nil {
 			return nil, hint.On(fmt.Errorf("%s isn't a conversion of %s: %w", d.Name, src.model.ID, src.refused),
-				hint.NotOfPair.With("model", human.ShellWord(df11), "original", human.ShellWord(
-					cmp.Or(opt.Against, src.model.ID))))
+				hint.NotOfPair.With("model", df11, "original", cmp.Or(opt.Against, src.model.ID)))
 		}
 		job.Pair = src.pair(d)
 	}
@@ -102,11 +100,10 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (_ *conver
 	report, err := convert.Decode(ctx, job)
 	stop(err)
 	if job.Model == nil && model.SubjectOf(err) != "" && !wraps[*back.LeftOutError](err) {
-		err = hint.On(err, hint.ByManifest.With("model", human.ShellWord(d.Name)))
+		err = hint.On(err, hint.ByManifest.With("model", d.Name))
 	}
 	if job.Model != nil && opt.Against != "" && isOfPair(err) && hint.Of(err) == none {
-		err = hint.On(err, hint.NotOfPair.With("model", human.ShellWord(df11), "original",
-			human.ShellWord(opt.Against)))
+		err = hint.On(err, hint.NotOfPair.With("model", df11, "original", opt.Against))
 	}
 	if err != nil {
 		return nil, err

@@ -16,7 +16,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -59,9 +58,9 @@ func hintSource(err error, name string) error {
 		return err
 	}
 	if inside, ok := errors.AsType[*model.InsideError](err); ok && model.Exists(name) {
-		return hint.On(err, hint.InsideDF11.With("folder", human.ShellWord(filepath.Join(name, inside.Dir))))
+		return hint.On(err, hint.InsideDF11.With("folder", filepath.Join(name, inside.Dir)))
 	}
-	return hint.On(err, hint.NotDF11.With("model", human.ShellWord(name)))
+	return hint.On(err, hint.NotDF11.With("model", name))
 }
 
 // errNoOriginal reports that a DF11 model doesn't name its original.
@@ -89,7 +88,7 @@ func noOriginal(d *model.DF11) error {
 	err := fmt.Errorf("%s %w: %s", d.Name, errNoOriginal, why)
 	folder := filepath.Dir(d.Name)
 	if d.IsFile() && model.Exists(filepath.Join(folder, names.Manifest)) {
-		return hint.On(err, hint.FolderHasOne.With("folder", human.ShellWord(folder)))
+		return hint.On(err, hint.FolderHasOne.With("folder", folder))
 	}
 	return hint.On(err, hint.NoOriginal)
 }
@@ -110,7 +109,7 @@ func (o *opened) wholeModel(d *model.DF11) error {
 		return nil //nolint:nilerr // what's next to it isn't a DF11 model
 	}
 	return hint.On(usage.Errorf("%s is one file of the model in %s", d.Name, folder),
-		hint.WholeFolder.With("folder", human.ShellWord(folder)))
+		hint.WholeFolder.With("folder", folder))
 }
 
 // maxConfig bounds the config.json that wholeModel reads.
@@ -167,7 +166,7 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 		if against == "" && errors.Is(err, hub.ErrNotFound) { // you didn't spell it
 			repo, _ := d.Original()
 			return nil, hint.On(fmt.Errorf("the original that %s names: %w", d.Name, err),
-				hint.GoneOriginal.With("repo", repo, "model", human.ShellWord(d.Name)))
+				hint.GoneOriginal.With("repo", repo, "model", d.Name))
 		}
 		if isDF11(err) {
 			err = hint.On(err, hint.OtherOriginal)

@@ -13,7 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -321,7 +320,7 @@ func folderHint(f *disk.Error) hint.Hint {
 		flag = "-o"
 	}
 	if isUnsafe {
-		h = h.With("folder", human.ShellWord(unsafe.Path))
+		h = h.With("folder", unsafe.Path)
 	}
 	return h.With("flag", flag)
 }

@@ -14,7 +14,7 @@ import (
 // this machine has something of nearly that name.
 func hintPath(err error, spec string) error {
 	if near := nearPath(spec); near != "" {
-		return hint.On(err, hint.NearPath.With("path", human.ShellWord(near)))
+		return hint.On(err, hint.NearPath.With("path", near))
 	}
 	return err
 }

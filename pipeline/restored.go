@@ -13,7 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -144,7 +143,7 @@ func (s *session) openRestored(ctx context.Context, spec string, opt plan.Option
 	}
 	if family := catalog.Layout(d.Layout()).Family(); wraps[*plan.RefusedError](err) && family != "" &&
 		family != opt.Layout.Family() {
-		err = catalog.Refuse(hint.OtherFamily.With("model", human.ShellWord(spec)),
+		err = catalog.Refuse(hint.OtherFamily.With("model", spec),
 			"%s: it's in the layout of %s, which has other tensors", spec, family)
 	}
 	return nil, errors.Join(err, d.Close())
@@ -239,7 +238,7 @@ func byManifest(err error, df11 string) error {
 
 // wrongDF11 says how to find out what is wrong with a DF11 model.
 func wrongDF11(err error, df11 string) error {
-	return hint.On(err, hint.WrongDF11.With("model", human.ShellWord(df11)))
+	return hint.On(err, hint.WrongDF11.With("model", df11))
 }
 
 // remoteHint says how to go on without the original, if the DF11 model alone is enough for that.
@@ -252,5 +251,5 @@ func remoteHint(err error, d *model.DF11, layout catalog.Layout) error {
 
 // downloadHint says how to convert a folder instead of a repo.
 func downloadHint(repo string, layout catalog.Layout) hint.Hint {
-	return hint.Download.With("repo", human.ShellWord(repo), "layout", layout.Name())
+	return hint.Download.With("repo", repo, "layout", layout.Name())
 }

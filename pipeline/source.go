@@ -12,7 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -129,7 +128,7 @@ func (s *session) openPlanned(ctx context.Context, spec string, opt plan.Options
 		err = s.plan(ctx, o, spec, opt)
 	}
 	if isDF11(err) {
-		err = hint.On(err, hint.IsDF11.With("model", human.ShellWord(spec)))
+		err = hint.On(err, hint.IsDF11.With("model", spec))
 	}
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func checkFolder(dir, model string) error {
 	}
 	return hint.On(usage.Errorf("the result would land among other files in %s: %s", dir,
 		human.List(others)), hint.FolderInUse.With("folder",
-		human.ShellWord(filepath.Join(dir, model+names.ResultEnd))))
+		filepath.Join(dir, model+names.ResultEnd)))
 }
 
 // startsRepo matches what a clone of a new repo holds.

@@ -108,7 +108,7 @@ func (u *ui) installKernel(at string) error {
 		return err
 	case !bytes.Equal(there, old):
 		return hint.On(fmt.Errorf("%s is there already, and isn't what %s holds now", kept, name),
-			hint.KernelGone.With("file", human.ShellWord(kept)))
+			hint.KernelGone.With("file", kept))
 	}
 	if err := disk.WriteFile(name, []byte(kernel.PTX()), 0o666); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (u *ui) uninstallKernel(at string) error {
 		return hint.On(fmt.Errorf("%s isn't one that --install has replaced", name), hint.NoKernel)
 	}
 	if !isOurKernel(name) {
-		return hint.On(fmt.Errorf("%s isn't our kernel any more", name), hint.KernelGone.With("file", human.ShellWord(kept)))
+		return hint.On(fmt.Errorf("%s isn't our kernel any more", name), hint.KernelGone.With("file", kept))
 	}
 	if err := os.Rename(kept, name); err != nil {
 		return fmt.Errorf("put back %s: %w", name, err)

@@ -11,6 +11,8 @@ package hint
 import (
 	"regexp"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // A Hint is what the user can do about one cause. The zero Hint says nothing.
@@ -44,14 +46,16 @@ func rowOr(cause, text string, inList Hint, less ...string) Hint {
 // All returns the rows of the table.
 func All() []Hint { return rows }
 
-// With returns the hint with facts: the names in braces, each followed by its value.
+// With returns the hint with facts: the names in braces, each followed by its value. Behind a $, as
+// in {$folder}, the value is quoted as a word of a command line.
 func (h Hint) With(facts ...string) Hint {
+	var pairs []string
 	for i := 0; i < len(facts); i += 2 {
-		fill := func(text string) string {
-			return strings.ReplaceAll(text, "{"+facts[i]+"}", facts[i+1])
-		}
-		h.text, h.less, h.list.text = fill(h.text), fill(h.less), fill(h.list.text)
+		name, value := facts[i], facts[i+1]
+		pairs = append(pairs, "{"+name+"}", value, "{$"+name+"}", human.ShellWord(value))
 	}
+	fill := strings.NewReplacer(pairs...).Replace // no value is read again for braces
+	h.text, h.less, h.list.text = fill(h.text), fill(h.less), fill(h.list.text)
 	return h
 }
 
@@ -86,7 +90,7 @@ func (h Hint) Is(text string) bool {
 }
 
 // fact matches a word in braces, in a quoted pattern.
-var fact = regexp.MustCompile(`\\\{(\w+)\\\}`)
+var fact = regexp.MustCompile(`\\\{(\\\$)?(\w+)\\\}`)
 
 // hinted is an error with a hint of its own.
 type hinted struct {

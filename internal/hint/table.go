@@ -30,14 +30,14 @@ var (
 	FolderLocked = row("FolderLocked", "wait until the other run ends, or choose another folder with {flag}")
 	FolderUnsafe = row("FolderUnsafe", "choose a folder of your own with {flag}")
 	FolderShared = row("FolderShared", "choose a folder of your own with {flag}; or let only yourself "+
-		"write there: chmod {mode} {folder}")
+		"write there: chmod {mode} {$folder}")
 	FolderAbove = row("FolderAbove", "choose a folder of your own with {flag}, such as one below your "+
-		"home; or let users rename only their own files there: chmod +t {folder}")
+		"home; or let users rename only their own files there: chmod +t {$folder}")
 	FolderReadOnly  = row("FolderReadOnly", "choose a folder on a disk that isn't read-only with {flag}")
 	FolderForbidden = row("FolderForbidden", "choose a folder that you may write to with {flag}")
 	FolderIsFile    = row("FolderIsFile", "choose a path with {flag} that doesn't lead through a file")
-	FolderInUse     = row("FolderInUse", "choose a folder of its own: -o {folder}; or add --force",
-		"choose a folder of its own: -o {folder}")
+	FolderInUse     = row("FolderInUse", "choose a folder of its own: -o {$folder}; or add --force",
+		"choose a folder of its own: -o {$folder}")
 	Path          = row("Path", "check the path")
 	PathForbidden = row("PathForbidden", "check the permissions of the file, and those of the folders above it")
 	NotFile       = row("NotFile", "name a file: there's a folder, a pipe, or a device in its place")
@@ -72,8 +72,8 @@ var (
 		ListVisibility)
 	// huggingface_hub has hf repos since 1.5, and no hf repo since 2:
 	// https://github.com/huggingface/huggingface_hub/pull/3848
-	Shown = row("Shown", "hide it with: hf repos settings {repo} --private (after that, the same command "+
-		"goes on), or delete it with: hf repos delete {repo}")
+	Shown = row("Shown", "hide it with: hf repos settings {$repo} --private (after that, the same command "+
+		"goes on), or delete it with: hf repos delete {$repo}")
 	Card = rowOr("Card", "name the license with --license ID, such as mit, or fix the front matter of "+
 		"the source's README.md", ListCard)
 	License = row("License", "list them at https://huggingface.co/docs/hub/repositories-licenses; "+
@@ -100,18 +100,18 @@ var (
 	LinkOutside = row("LinkOutside", "replace the link with the file if it belongs to the model, or "+
 		"remove it")
 	LinkIncluded = row("LinkIncluded", "replace the link with the file if it belongs to the model, or leave it "+
-		"out with --include {not} at the end")
+		"out with --include {$not} at the end")
 	HardLink = row("HardLink", "replace it with a copy of its own if it isn't private, or publish it with "+
-		"--include {file}")
-	Token       = row("Token", "publish it with --private; if it's no secret, add --include {file}")
-	Kept        = row("Kept", "publish it with --include {file}, or take its name out of the .gitignore")
+		"--include {$file}")
+	Token       = row("Token", "publish it with --private; if it's no secret, add --include {$file}")
+	Kept        = row("Kept", "publish it with --include {$file}, or take its name out of the .gitignore")
 	Pointer     = row("Pointer", "fetch it with: git lfs pull")
 	HubCut      = row("HubCut", "tell the owner of the repo that the file is incomplete there")
 	HubPointer  = row("HubPointer", "tell the owner of the repo that the weights were never uploaded there")
 	FileAndFlag = row("FileAndFlag", "name the folder and --file, or just the file")
 	NotFolder   = row("NotFolder", "check the path; a Hub id is org/name or org/name@revision, made of "+
 		"letters, digits, -, _, and .")
-	NearPath   = row("NearPath", "did you mean {path}, which is on this machine?")
+	NearPath   = row("NearPath", "did you mean {$path}, which is on this machine?")
 	ModelAlone = row("ModelAlone", "put the files of the model alone into a folder, and give that as the "+
 		"source; from a repo, get them with: hf download ORG/NAME FILES --local-dir FOLDER")
 	IncludeRepo  = row("IncludeRepo", "leave --include out")
@@ -155,22 +155,22 @@ var (
 	// of an entry of the catalog, which has the text
 	Entry = row("Entry", "{text}")
 
-	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify {model}; "+
-		"get the BF16 files back with: df11-convert decode {model}")
+	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify {$model}; "+
+		"get the BF16 files back with: df11-convert decode {$model}")
 	PublishDF11 = row("PublishDF11", "run the command that made the folder again, with --push and -o "+
-		"{folder}; without its source, add --layout {layout} here, which decodes the folder and makes it "+
+		"{$folder}; without its source, add --layout {layout} here, which decodes the folder and makes it "+
 		"again")
-	PublishFile = row("PublishFile", "run the command that made it again, with --push and -o {folder}")
+	PublishFile = row("PublishFile", "run the command that made it again, with --push and -o {$folder}")
 	OtherFamily = row("OtherFamily", "choose a layout of that family, or get the original back with: "+
-		"df11-convert decode {model}")
+		"df11-convert decode {$model}")
 	NotArranged = row("NotArranged", "convert ComfyUI's own file of the model")
-	Download    = row("Download", "download it first: hf download {repo} --local-dir FOLDER; then: "+
+	Download    = row("Download", "download it first: hf download {$repo} --local-dir FOLDER; then: "+
 		"df11-convert ./FOLDER --layout {layout}, with your other flags")
-	WrongDF11   = row("WrongDF11", "find out what is wrong with: df11-convert verify {model}")
+	WrongDF11   = row("WrongDF11", "find out what is wrong with: df11-convert verify {$model}")
 	FirstFormat = row("FirstFormat", "convert its original instead")
 	Quantized   = row("Quantized", "quantized weights are already smaller than DF11: start from the "+
 		"model's BF16 original; FP8 weights can use ECF8 of the same authors")
-	NamedOriginal = row("NamedOriginal", "start from the model that its card names: df11-convert plan {repo}")
+	NamedOriginal = row("NamedOriginal", "start from the model that its card names: df11-convert plan {$repo}")
 	IsF32         = row("IsF32", "if this is a BF16 model saved as F32, add --exact-f32, which checks every "+
 		"value; otherwise keep F32: a cast to BF16 loses bits")
 	IsF16 = row("IsF16", "DF11 holds BF16 only and a cast loses bits; keep F16, or use ZipNN, which is "+
@@ -202,7 +202,7 @@ var (
 	IndexMissing = row("IndexMissing", "complete the source; if the index is stale, remove it: a "+
 		"complete set of shards needs none")
 	IndexOrSingle = rowOr("IndexOrSingle", "complete the source, or choose the single file: --file "+
-		"{file}", ListIndexOrSingle)
+		"{$file}", ListIndexOrSingle)
 	IndexStale  = row("IndexStale", "the index is stale or a shard is damaged; fetch the source again")
 	StaleTensor = row("StaleTensor", "move the stale file elsewhere, or remove its entries from the index, or give "+
 		"--pattern-dict for the source's own names")
@@ -217,8 +217,8 @@ var (
 	NoWeights   = row("NoWeights", "give the folder or repo that holds the .safetensors files")
 	NoSuchFile  = row("NoSuchFile", "name a file of the source, such as {files}")
 	PartOfModel = row("PartOfModel", "name the folder or repo without the file")
-	OtherModel  = row("OtherModel", "give the folder {folder} as the source; download a repo first")
-	Subfolder   = row("Subfolder", "give the folder as the source, such as {folder}; download a repo first")
+	OtherModel  = row("OtherModel", "give the folder {$folder} as the source; download a repo first")
+	Subfolder   = row("Subfolder", "give the folder as the source, such as {$folder}; download a repo first")
 	NoPipeline  = rowOr("NoPipeline", "leave out --component", ListNoPipeline)
 	NoComponent = rowOr("NoComponent", "name the folder of the denoiser with --component; these hold weights: "+
 		"{folders}", ListNoComponent)
@@ -264,18 +264,18 @@ var (
 // DF11 models and their originals.
 var (
 	NotDF11 = row("NotDF11", "give a DF11 model; to see what this model would become: df11-convert "+
-		"plan {model}")
-	InsideDF11   = row("InsideDF11", "name that folder: {folder}")
+		"plan {$model}")
+	InsideDF11   = row("InsideDF11", "name that folder: {$folder}")
 	OldDF11      = row("OldDF11", "convert its original again: df11-convert ORG/NAME")
 	NoOriginal   = row("NoOriginal", againstOriginal)
 	FolderHasOne = row("FolderHasOne", "verify its folder, which has a manifest: df11-convert verify "+
-		"{folder}; or "+againstOriginal)
-	WholeFolder  = row("WholeFolder", "name its folder instead: {folder}")
+		"{$folder}; or "+againstOriginal)
+	WholeFolder  = row("WholeFolder", "name its folder instead: {$folder}")
 	Unfinished   = row("Unfinished", "run the same conversion again: it resumes")
 	EmptyRepo    = row("EmptyRepo", "run the conversion to it again if it was stopped; else choose another repo")
 	GoneOriginal = row("GoneOriginal", "name the original with --against org/name or PATH; or, if {repo} is "+
 		"private, use a token that may read it; or compare with the manifest alone: HF_HUB_OFFLINE=1 "+
-		"df11-convert verify {model}")
+		"df11-convert verify {$model}")
 	OwnOriginal   = row("OwnOriginal", "name the original's repo, or a folder elsewhere")
 	OtherOriginal = row("OtherOriginal", "name the original it was made from, at the right commit, with --against")
 	MaybeOther    = row("MaybeOther", "name another original with --against if {original} isn't it")
@@ -284,16 +284,16 @@ var (
 		"manifest lists")
 	LeftOut = row("LeftOut", "fetch the original again if you need its file, because this model holds "+
 		"only some of its tensors; verify --level full compares those")
-	NotOfPair  = row("NotOfPair", "see what is wrong with: df11-convert verify {model} --against {original}")
+	NotOfPair  = row("NotOfPair", "see what is wrong with: df11-convert verify {$model} --against {$original}")
 	ByManifest = row("ByManifest", "add --against with the original if the manifest may be wrong; find out "+
-		"what is wrong with: df11-convert verify {model}")
+		"what is wrong with: df11-convert verify {$model}")
 	Occupied   = row("Occupied", "choose another folder with -o, or add --force to write there anyway")
 	OwnInput   = row("OwnInput", "choose a folder outside it with -o")
 	NoGPU      = row("NoGPU", "leave out --gpu: the check on the CPU needs none")
 	NoKernel   = row("NoKernel", "give the Python environment of dfloat11, the folder of the ComfyUI node, or the file itself")
 	Kernels    = row("Kernels", "give one of them")
 	KernelFile = row("KernelFile", "choose another name, or replace it with --install")
-	KernelGone = row("KernelGone", "delete {file} if you don't need it")
+	KernelGone = row("KernelGone", "delete {$file} if you don't need it")
 )
 
 // The Hub and the way to it. Facts: {endpoint}, {repo}, {token} (where it's from), {op} (what was
@@ -420,7 +420,7 @@ var (
 	ListCard       = row("ListCard", "write license: ID, such as mit, into the list's entry, or fix the front "+
 		"matter of the source's README.md")
 	ListIndexOrSingle = row("ListIndexOrSingle", "complete the source, or choose the single file: write "+
-		"file: {file} into the list's entry")
+		"file: {$file} into the list's entry")
 	ListStatedMissing = row("ListStatedMissing", "complete the source, or name the weights as file in "+
 		"the list's entry")
 	ListTwoSets = row("ListTwoSets", "choose one: write file, a .safetensors file or an index, into the "+

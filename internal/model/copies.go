@@ -15,7 +15,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -90,7 +89,7 @@ func (m *Model) checkHardLinks(root string, linked map[string]string) error {
 func refuseHardLink(file, what string) error {
 	return &plan.RefusedError{
 		Detail: fmt.Sprintf("%q is %s", file, what),
-		Hint:   hint.HardLink.With("file", human.ShellWord(reader.Quote(file))),
+		Hint:   hint.HardLink.With("file", reader.Quote(file)),
 	}
 }
 
@@ -99,7 +98,7 @@ func (m *Model) checkCopy(root *os.Root, name, path string) (st fs.FileInfo, err
 	target, err := checkLink(root.Name(), name, path)
 	if err != nil {
 		if f := m.Listing.Folder; f != nil && f.Includes(path) {
-			err = hint.On(err, hint.LinkIncluded.With("not", human.ShellWord("!/"+reader.Quote(path))))
+			err = hint.On(err, hint.LinkIncluded.With("not", "!/"+reader.Quote(path)))
 		}
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -104,7 +103,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options,
 	src, m, err := openSource(ctx, f, m, opt, memory)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok && refused.Folder != "" {
 		inside := path.Join(filepath.ToSlash(name), refused.Folder) // as the user wrote it
-		refused.Hint = hint.Subfolder.With("folder", human.ShellWord(inside))
+		refused.Hint = hint.Subfolder.With("folder", inside)
 	}
 	return src, m, err
 }

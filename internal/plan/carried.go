@@ -63,7 +63,7 @@ func (s *Source) describing() (paths []string) {
 // that there's no result without it.
 func (p *Plan) CheckKept() error {
 	if file, why := p.source.kept(); file != "" {
-		return refuse(hint.Kept.With("file", file), "%s is %s, and no result is without it", file, why)
+		return refuse(hint.Kept.With("file", reader.Quote(file)), "%s is %s, and no result is without it", file, why)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func judgeParts(o *original, s *Survey, c *Carried, notes *Notes) (p parts) {
 		case class == o.own:
 			p.twin = fmt.Sprintf(
 				"%s stays BF16, because a DF11 repo holds one compressed part: compress it into another repo "+
-					"with --component %s", dir, dir)
+					"with --component %s", dir, human.ShellWord(dir))
 		}
 	}
 	if len(lacking) > 0 {

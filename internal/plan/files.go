@@ -7,7 +7,9 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // A placement says which files the output has: those with tensors, and those of the source that
@@ -49,7 +51,8 @@ func placeFiles(ctx context.Context, r *reading, layout catalog.Layout, v *divis
 	f.carried = o.carry(&r.source)
 	f.parts = judgeParts(o, r.survey, &f.carried, notes)
 	if file, why := r.source.kept(); file != "" {
-		notes.warn("%s is %s, but no result is without it; --push asks for --include %s", file, why, file)
+		notes.warn("%s is %s, but no result is without it; --push asks for --include %s", file, why,
+			human.ShellWord(reader.Quote(file)))
 	}
 	return f, f.checkCollisions()
 }

@@ -190,7 +190,7 @@ func (s *Survey) findSingle() (*WeightSet, error) {
 	case s.isAdapter():
 		return nil, s.refuseNoWeights()
 	case len(dirs) > 0 && !slices.ContainsFunc(found, outside):
-		return nil, &RefusedError{Hint: hint.Subfolder.With("folder", human.ShellWord(dirs[0])),
+		return nil, &RefusedError{Hint: hint.Subfolder.With("folder", dirs[0]),
 			Detail: "the model isn't at the top, but in a folder with a config of its own: " +
 				human.List(dirs), Folder: dirs[0]}
 	case len(found) == 0:
