@@ -207,7 +207,7 @@ type steadyReader struct {
 
 func (s *steadyReader) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		if changed := s.check(); changed != nil {
 			err = changed
 		}

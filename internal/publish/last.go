@@ -247,14 +247,11 @@ func (f *Folder) removeReadBack() {
 	if err != nil || text == nil {
 		return
 	}
-	if isReadBack.MatchString(name) {
-		if st, err := f.disk.Root.Lstat(name); err == nil && st.IsDir() {
-			err = f.disk.Root.RemoveAll(name)
-		}
+	if st, err := f.disk.Root.Lstat(name); err == nil && st.IsDir() && isReadBack.MatchString(name) &&
+		f.disk.Root.RemoveAll(name) != nil {
+		return // the next run tries again
 	}
-	if err == nil {
-		_ = f.disk.State.Remove(readBackNote)
-	}
+	_ = f.disk.State.Remove(readBackNote)
 }
 
 // isReadBack matches the names that readBackFolder makes.
