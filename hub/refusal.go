@@ -22,7 +22,7 @@ func (e *Error) read(resp *http.Response, now time.Time) {
 	h := resp.Header
 	e.Status = resp.StatusCode
 	// The operators of the Hub and of S3 can search for these ids.
-	e.RequestID = oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amz-Request-Id")))
+	e.RequestID = requestID(h)
 	e.Code = oneLine(h.Get("X-Error-Code"))
 	e.Message = oneLine(h.Get("X-Error-Message"))
 	e.wait, e.timed = parseWait(h, now)
@@ -181,4 +181,9 @@ func parseWait(h http.Header, now time.Time) (after time.Duration, known bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	return seconds(n), n >= 0 && (err == nil || errors.Is(err, strconv.ErrRange))
+}
+
+// requestID returns the name under which a Hub or a storage can look a request up.
+func requestID(h http.Header) string {
+	return oneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amz-Request-Id")))
 }

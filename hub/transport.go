@@ -206,7 +206,7 @@ func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*htt
 		t.moved.Store(true)
 	}
 	t.opt.Log.Debug("hub request", "method", r.method, "url", redactURL(u), "status",
-		resp.StatusCode)
+		resp.StatusCode, "request_id", requestID(resp.Header))
 	resp.Body = w.guard(resp.Body, r.bulk && r.method == http.MethodGet)
 	return resp, nil
 }

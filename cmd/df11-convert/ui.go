@@ -74,7 +74,7 @@ func newUI(out, err *os.File) *ui {
 func (u *ui) register(p *pflag.FlagSet) {
 	p.BoolVarP(&u.quiet, "quiet", "q", false, "print only results and errors")
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
-	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
+	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step and request on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText,
 		"log `format` on stderr: text, or json (one object per line)")
 }
@@ -139,14 +139,16 @@ func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	}
 }
 
-// log returns the logger for the other packages. It logs warnings by default, every step with
-// --verbose or as JSON, and errors with --quiet.
+// log returns the logger for the other packages. It logs warnings by default, every step as JSON,
+// every request too with --verbose, and errors with --quiet.
 func (u *ui) log() *slog.Logger {
 	level := slog.LevelWarn
 	switch {
 	case u.quiet:
 		level = slog.LevelError
-	case u.verbose, u.jsonLog():
+	case u.verbose:
+		level = slog.LevelDebug
+	case u.jsonLog():
 		level = slog.LevelInfo
 	}
 	opt := &slog.HandlerOptions{Level: level}
