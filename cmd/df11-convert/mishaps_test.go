@@ -66,7 +66,7 @@ var mishaps = []mishap{
 	{cause: hint.HeaderTail, kind: pipeline.ErrHeader, args: "plan DIR/m", before: func(h *helped) {
 		path := h.shard("m")
 		world.Write(h.T, path, append(world.Read(h.T, path), "tail"...))
-	}, step: "fetch the file again", follow: func(h *helped) { h.model("m") }},
+	}, step: "save the model again", follow: func(h *helped) { h.model("m") }},
 	{cause: hint.HeaderMetadata, kind: pipeline.ErrHeader, args: "plan DIR/m", before: func(h *helped) { h.header("m", "{", `{"__metadata__":{"step":1},`) },
 		step: "strings as the values of its metadata", follow: func(h *helped) { h.model("m") }},
 	{cause: hint.HeaderText, kind: pipeline.ErrHeader, args: "plan DIR/m", before: func(h *helped) { world.Write(h.T, h.shard("m"), []byte("Entry not found")) },

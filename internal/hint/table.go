@@ -142,8 +142,8 @@ var (
 	HeaderLimit = row("HeaderLimit", "save the model in several files with shorter headers, or without "+
 		"what isn't a weight; docs/format.md §16 has the limits")
 	// no advice to cut it off: a header that lost a tensor looks the same
-	HeaderTail = row("HeaderTail", "fetch the file again: what its header doesn't describe may be weights; if "+
-		"it's the same everywhere, save the model again with the safetensors library")
+	HeaderTail = row("HeaderTail", "save the model again with the safetensors library; don't cut off what "+
+		"the header doesn't describe, because it may be weights")
 	HeaderMetadata = row("HeaderMetadata", "save the model again with strings as the values of its "+
 		"metadata, and with another name for a tensor that is called so")
 	HeaderAsWritten = row("HeaderAsWritten", "save the model again with the safetensors library, from a "+
