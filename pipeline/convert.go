@@ -212,24 +212,6 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	return s.sample(ctx, src)
 }
 
-// glanceBytes of weights show of almost every model that DF11 can hold one of its modules.
-const glanceBytes = 48 << 10
-
-// glance refuses a model of which DF11 can hold nothing. It reads all samples only if those bytes don't
-// show a module that DF11 can hold.
-func glance(ctx context.Context, src *opened) (err error) {
-	for _, most := range []int64{glanceBytes, budget.DefaultSampleBytes(src.model)} {
-		var size *budget.Estimate
-		if size, err = budget.Sample(ctx, src.source, src.plan, most); err != nil {
-			return src.inexact(ctx, err)
-		}
-		if err = size.CheckGain(src.plan); err == nil && size.SampledBytes > 0 {
-			return nil
-		}
-	}
-	return err
-}
-
 // sample returns the error of a source whose weights a few of its bytes rule out.
 func (s *session) sample(ctx context.Context, src *opened) error {
 	// samples find most F32 that BF16 can't hold, and local files of which DF11 can hold nothing,
@@ -267,9 +249,6 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 			return job, err
 		}
 		job.Push, repo = push, push.Repo
-		if m := src.model; !m.Local && !m.Decoded && m.From == nil {
-			push.Worth = func(ctx context.Context) error { return glance(ctx, src) }
-		}
 	} else if job.OutDir == "" {
 		job.OutDir = src.model.Name + names.ResultEnd
 		if err := notLink(job.OutDir); err != nil {

@@ -20,8 +20,6 @@ type Push struct {
 	// Private asks for a private repo, or with false allows a public one. With nil, the source
 	// decides.
 	Private *bool
-	// Worth is asked before a repo is made. With its error, none is made.
-	Worth func(context.Context) error
 }
 
 // Where returns the repo and its branch.

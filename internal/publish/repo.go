@@ -138,11 +138,6 @@ func (r *repo) ensure(ctx context.Context) error {
 	visibility.Stays = err == nil && info.Private
 	r.visibility = visibility
 	if errors.Is(err, hub.ErrNotFound) {
-		if r.push.Worth != nil {
-			if err := r.push.Worth(ctx); err != nil {
-				return err
-			}
-		}
 		created, createErr := r.push.Hub.CreateRepo(ctx, r.push.Repo, private)
 		if createErr != nil {
 			return createErr
