@@ -123,6 +123,9 @@ func readLocation(e endpoint, f FileRef, resp *http.Response) (*resolved, error)
 		}
 		r.size = n
 	}
+	if r.commit == "" && r.etag == "" && r.size == 0 && !isRedirect(resp.StatusCode) {
+		return nil, errEmpty
+	}
 	if r.commit == "" || r.etag == "" || r.size < 0 {
 		return nil, fmt.Errorf("%w: commit, etag, or size is missing; is a proxy in between?",
 			ErrNotHub)

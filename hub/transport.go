@@ -168,6 +168,15 @@ func isPage(h http.Header) bool {
 		h.Get(gohf.HeaderXRepoCommit) == "" && h.Get("X-Error-Code") == "" // only a Hub sends these
 }
 
+// isBare reports whether a HEAD is refused with nothing that a Hub's refusals have: a page that comes
+// without a type, as sniff finds it, has no body here. Hubs send the headers of their answer to GET
+// (RFC 9110, section 9.3.2), or like KohakuHub and olah their code.
+func isBare(r *request, resp *http.Response) bool {
+	has := func(name string) bool { return resp.Header.Get(name) != "" }
+	return r.method == http.MethodHead && resp.StatusCode == http.StatusForbidden &&
+		!has("Content-Type") && !has("X-Error-Code") && !has("X-Error-Message")
+}
+
 // roundTrip sends the request of one hop. The watch over the answer's body ends the connection if
 // it stalls.
 func (t *transport) roundTrip(ctx context.Context, r *request, u *url.URL) (*http.Response, error) {
@@ -257,7 +266,7 @@ func (t *transport) refusal(r *request, u *url.URL, resp *http.Response) *Error 
 	} else if e.Status == http.StatusRequestEntityTooLarge {
 		e.Err = errTooLong
 	}
-	if isPage(resp.Header) && !passes(e.Status) && !errors.Is(e.Err, errNoRoute) &&
+	if (isPage(resp.Header) || isBare(r, resp)) && !passes(e.Status) && !errors.Is(e.Err, errNoRoute) &&
 		!errors.Is(e.Err, errTooLong) { // nginx and other proxies explain those in web pages
 		e.Err = errPage
 	}
