@@ -48,7 +48,7 @@ func TestNext(t *testing.T) {
 // document.
 func TestNamesTurnNothing(t *testing.T) {
 	f := failureOf(&plan.RefusedError{Detail: "a.\u202egnp is F16", Hint: hint.IndexOrSingle.With("file", "\u2066b")})
-	if f.Message != `a.\u202egnp is F16` || !strings.HasSuffix(f.Hint, ` \u2066b`) {
+	if f.Message != `a.\u202egnp is F16` || !strings.HasSuffix(f.Hint, ` --file $'\xe2\x81\xa6b'`) {
 		t.Errorf("%q, %q", f.Message, f.Hint)
 	}
 }
