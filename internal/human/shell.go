@@ -14,12 +14,13 @@ func ShellWord(text string) string {
 	if runtime.GOOS == "windows" {
 		return windowsWord(text)
 	}
-	return posixWord(text)
+	return PosixWord(text)
 }
 
 var posixSafe = regexp.MustCompile(`^[\w./@+:=,-]+$`)
 
-func posixWord(text string) string {
+// PosixWord is ShellWord for a text that's read on other systems: its bytes are the same on each.
+func PosixWord(text string) string {
 	switch {
 	case posixSafe.MatchString(text):
 		return text
@@ -50,7 +51,7 @@ func windowsWord(text string) string {
 	case windowsSafe.MatchString(text):
 		return text
 	case strings.ContainsFunc(text, isLost):
-		return posixWord(text) // a shell such as Git's: no path of Windows has such characters
+		return PosixWord(text) // a shell such as Git's: no path of Windows has such characters
 	case strings.ContainsAny(text, "\"$`%"):
 		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	}

@@ -15,7 +15,7 @@ func TestPosixWord(t *testing.T) {
 		"", "a", "a b", "a`id`b", "$(id)", "it's", `"`, `\`, `\n`, "a\nb", "\r\t\x1b[31m\x07f", "ü 模", "\xff", "\u202ex", "*", "~", "-x", "a\n`'\\1",
 		"\ufffd", "\x01a",
 	} {
-		word := posixWord(text)
+		word := PosixWord(text)
 		if strings.ContainsAny(word, "\n\r\x1b\u202e") {
 			t.Errorf("%q is not one line", word)
 		}

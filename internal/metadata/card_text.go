@@ -22,7 +22,7 @@ var cardFuncs = template.FuncMap{
 	"bytes":  human.Bytes,
 	"reason": ReasonText,
 	"python": strconv.QuoteToASCII,
-	"shell":  human.ShellWord, // on one line of a fenced block, where a backtick ends nothing
+	"shell":  human.PosixWord, // on one line of a fenced block, where a backtick ends nothing
 }
 
 // code makes a code span of hostile text, in a line or in a table cell. One backslash keeps a pipe

@@ -81,7 +81,7 @@ func CardPart(card []byte) string {
 // part, it's not for us to name it.
 func NamesBranch(card []byte, repo, branch string) bool {
 	c := splitCard(card)
-	return c == nil || bytes.Contains(c.part, []byte(human.ShellWord(CardInput{Repo: repo, Branch: branch}.Spec())+" "))
+	return c == nil || bytes.Contains(c.part, []byte(human.PosixWord(CardInput{Repo: repo, Branch: branch}.Spec())+" "))
 }
 
 // HasMark reports whether a card had a part of ours, in whatever state it is now.
