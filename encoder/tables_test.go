@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTables checks that the counts of a unit's exponents alone give the tables, the figures, and the
-// limits that its two passes find.
+// TestTables checks that the counts of a unit's exponents alone give the tables, the figures, and
+// the limits that its two passes find.
 func TestTables(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	supported := 0

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRowsAreBoundedBeforeTheyAreHeld checks that rows beyond the most that a repo may have are refused
-// while they're read, and that other answers than a list are refused as before.
+// TestRowsAreBoundedBeforeTheyAreHeld checks that rows beyond the most that a repo may have are
+// refused while they're read, and that other answers than a list are refused as before.
 func TestRowsAreBoundedBeforeTheyAreHeld(t *testing.T) {
 	row := `{"rfilename":"x"},`
 	for n, want := range map[int]error{0: nil, 3: nil, maxFiles: nil, maxFiles + 1: ErrTooLarge, 40 * maxFiles: ErrTooLarge} {

@@ -60,9 +60,9 @@ func (s *sharedCache) snapshot(repo, commit string) string {
 	return filepath.Join(s.folder(repo), "snapshots", commit)
 }
 
-// find returns the path of a file's copy: among the repo's blobs, by its hash, or on systems without
-// links in the snapshot of its commit. It doesn't read the content. A link in a snapshot only names
-// a hash, so it doesn't matter where it leads.
+// find returns the path of a file's copy: among the repo's blobs, by its hash, or on systems
+// without links in the snapshot of its commit. It doesn't read the content. A link in a snapshot
+// only names a hash, so it doesn't matter where it leads.
 func (s *sharedCache) find(f FileRef) (path string, ok bool) {
 	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return "", false
@@ -98,8 +98,8 @@ func (s *sharedCache) discard(path string, f FileRef, why string) {
 	}
 }
 
-// open opens a file's copy. A copy that vanished since it was found is no error, because the hub has
-// the file.
+// open opens a file's copy. A copy that vanished since it was found is no error, because the hub
+// has the file.
 func (s *sharedCache) open(f FileRef) (file *os.File, ok bool) {
 	path, ok := s.find(f)
 	if !ok {
@@ -131,9 +131,9 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	return data, true
 }
 
-// info describes a commit by the cache: its list of files or, without one, its snapshot, which knows
-// only the files that were downloaded. Absent are those that it lacks. Weights need a hash, of the
-// list or of a link: a copy that nothing can be compared with isn't known to be the repo's.
+// info describes a commit by the cache: its list of files or, without one, its snapshot, which
+// knows only the files that were downloaded. Absent are those that it lacks. Weights need a hash,
+// of the list or of a link: a copy that nothing can be compared with isn't known to be the repo's.
 func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)

@@ -112,8 +112,8 @@ func cacheServes(t *testing.T, shared bool) {
 	}
 }
 
-// TestCacheFindsCopiesByTheirHash checks that a copy is found by its hash among its repo's blobs, or
-// on systems without links in its snapshot. It's never a link without a hash.
+// TestCacheFindsCopiesByTheirHash checks that a copy is found by its hash among its repo's blobs,
+// or on systems without links in its snapshot. It's never a link without a hash.
 func TestCacheFindsCopiesByTheirHash(t *testing.T) {
 	const content = "0123456789"
 	etag := world.Sum([]byte(content))
@@ -165,8 +165,8 @@ func TestCacheFindsCopiesByTheirHash(t *testing.T) {
 	}
 }
 
-// TestCachedWeightsNeedAHash checks that an offline run takes weights for a repo's only if the cache
-// says which hash they have there. A plain file in a snapshot may be anything.
+// TestCachedWeightsNeedAHash checks that an offline run takes weights for a repo's only if the
+// cache says which hash they have there. A plain file in a snapshot may be anything.
 func TestCachedWeightsNeedAHash(t *testing.T) {
 	for _, listed := range []bool{false, true} {
 		const weights = "0123456789"

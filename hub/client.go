@@ -53,8 +53,8 @@ func (o Options) Format(w fmt.State, verb rune) {
 // LogValue returns the options without their secrets.
 func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
 
-// A Client talks to one hub with one token. Make it with [New]. Many goroutines may call its methods
-// at once. Their contexts must not be nil.
+// A Client talks to one hub with one token. Make it with [New]. Many goroutines may call its
+// methods at once. Their contexts must not be nil.
 type Client struct {
 	t     *transport
 	cache *sharedCache
@@ -110,9 +110,9 @@ func New(opt Options) (*Client, error) {
 	return newClient(t, opt.CacheDir, only, new(answers), opt.RangeBytes, opt.BufferBytes)
 }
 
-// With returns a client for another call. It shares connections, the token, the Governor, and what the
-// hub has said with c. Waits are reported to the call alone, and its streams and uploads have buffers
-// and transfers of their own, within its BufferBytes.
+// With returns a client for another call. It shares connections, the token, the Governor, and what
+// the hub has said with c. Waits are reported to the call alone, and its streams and uploads have
+// buffers and transfers of their own, within its BufferBytes.
 func (c *Client) With(call Call) (*Client, error) {
 	return newClient(c.t.with(call), c.cache.dir, c.only, c.said, call.RangeBytes,
 		call.BufferBytes)

@@ -74,8 +74,8 @@ type CommitRequest struct {
 	Description string
 	Parent      string // the branch must still be at this commit
 	Ops         []Op
-	// Before is called before each try, also after a long wait. Its error ends the commit. It may be
-	// nil.
+	// Before is called before each try, also after a long wait. Its error ends the commit. It may
+	// be nil.
 	Before func(ctx context.Context) error
 }
 
@@ -203,8 +203,8 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 	return head, true, nil
 }
 
-// unconfirmed reports whether a failed POST may have changed the branch, or someone else did. The Hub
-// has answered 500 after a success: https://github.com/huggingface/datasets/pull/7708.
+// unconfirmed reports whether a failed POST may have changed the branch, or someone else did. The
+// Hub has answered 500 after a success: https://github.com/huggingface/datasets/pull/7708.
 func unconfirmed(e *Error) bool {
 	// something in between may have replaced the hub's answer
 	if errors.Is(e, ErrNotHub) {
@@ -234,9 +234,9 @@ func (p *pendingCommit) post(ctx context.Context) error {
 var missingText = regexp.MustCompile(
 	`(?i)lfs (pointer|object|file)[^.]*(not exist|not found|missing|unknown)|(unknown|missing) lfs`)
 
-// missingObject recognizes the refusal of a commit because the hub lost a large file, as after a repo
-// was deleted and created again: https://github.com/huggingface/huggingface_hub/issues/3829. Upload
-// it again.
+// missingObject recognizes the refusal of a commit because the hub lost a large file, as after a
+// repo was deleted and created again: https://github.com/huggingface/huggingface_hub/issues/3829.
+// Upload it again.
 func missingObject(err error) error {
 	if e := errorOf(err); e.Status == http.StatusBadRequest &&
 		missingText.MatchString(e.Message) {

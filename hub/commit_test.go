@@ -79,8 +79,8 @@ func TestValidateCard(t *testing.T) {
 }
 
 // TestTheOwnerIsAskedOnceForHints checks that a question whose answer only explains a refusal is
-// asked once, without repeats, also if the hub doesn't answer it, and that the owner's name is still
-// asked for in earnest.
+// asked once, without repeats, also if the hub doesn't answer it, and that the owner's name is
+// still asked for in earnest.
 func TestTheOwnerIsAskedOnceForHints(t *testing.T) {
 	asked, answers := 0, false
 	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
@@ -129,8 +129,8 @@ func TestCheckAccess(t *testing.T) {
 	}
 }
 
-// TestABranchThatAnotherRemoves checks that a run doesn't wait for minutes to delete a branch that another
-// one has deleted meanwhile, on a server that answers 500 to that.
+// TestABranchThatAnotherRemoves checks that a run doesn't wait for minutes to delete a branch that
+// another one has deleted meanwhile, on a server that answers 500 to that.
 func TestABranchThatAnotherRemoves(t *testing.T) {
 	failed := says(500, `{"error":"Failed to delete branch"}`)
 	for name, steps := range map[string][]func(*http.Request) (*http.Response, error){

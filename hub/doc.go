@@ -1,6 +1,6 @@
-// Package hub reads models from a Hugging Face Hub and publishes models to it. It knows nothing about
-// tensors and prints nothing. On disk it reads only the Python client's cache and token, and writes
-// only a renewed token.
+// Package hub reads models from a Hugging Face Hub and publishes models to it. It knows nothing
+// about tensors and prints nothing. On disk it reads only the Python client's cache and token, and
+// writes only a renewed token.
 //
 // One Client serves one hub with one token:
 //
@@ -18,7 +18,8 @@
 // is a mirror that redirects there. It goes nowhere else. API answers count only from there, and no
 // link leads from https to http. Signed URLs are used byte for byte and never shown.
 //
-// Errors are of type *Error around a sentinel such as ErrGated. Hint returns the next step in words.
+// Errors are of type *Error around a sentinel such as ErrGated. Hint returns the next step in
+// words.
 //
 // Comments name the servers and clients that a branch is for:
 //
@@ -30,6 +31,6 @@
 //   - S3: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 //   - LFS: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
 //
-// Stable are all exported names, and the sentinels that an error wraps. The texts of errors and hints
-// may change, and so may how often a request is repeated.
+// Stable are all exported names, and the sentinels that an error wraps. The texts of errors and
+// hints may change, and so may how often a request is repeated.
 package hub

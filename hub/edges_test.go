@@ -220,8 +220,8 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatHardlyLagStay checks that connections are kept that are little slower than others,
-// or too slow to compare.
+// TestConnectionsThatHardlyLagStay checks that connections are kept that are little slower than
+// others, or too slow to compare.
 func TestConnectionsThatHardlyLagStay(t *testing.T) {
 	for name, rates := range map[string][]int64{"at most twice as slow": {fastEdge / 3, fastEdge / 6},
 		"too few packets": {40_000, 8_000}} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLinksAreSentByteForByte checks links, also those of redirects, because a signature covers their
-// exact bytes.
+// TestLinksAreSentByteForByte checks links, also those of redirects, because a signature covers
+// their exact bytes.
 func TestLinksAreSentByteForByte(t *testing.T) {
 	hub, _ := url.Parse("https://hub.test/a/b")
 	for _, raw := range []string{

@@ -12,9 +12,9 @@ import (
 
 // Environ returns the options from the HF_* variables and the token file, read as constants.py of
 // huggingface_hub does, except that an empty variable counts as none. getenv returns a variable's
-// value; nil is os.Getenv. home is the user's home directory. The error wraps ErrTrustedPublisher if
-// HF_OIDC_RESOURCE is set but there's no identity. The options then lack only the token, so a caller
-// with its own token may go on.
+// value; nil is os.Getenv. home is the user's home directory. The error wraps ErrTrustedPublisher
+// if HF_OIDC_RESOURCE is set but there's no identity. The options then lack only the token, so a
+// caller with its own token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
 	if getenv == nil {
 		getenv = os.Getenv

@@ -129,8 +129,8 @@ func errorOf(err error) *Error {
 // Unwrap returns the error that wraps the sentinel or the network error.
 func (e *Error) Unwrap() error { return advised{e} }
 
-// An advised error is an Error with its hint, for [hint.Of]. The method can't be the Error's own: no
-// program outside could name the type that it returns.
+// An advised error is an Error with its hint, for [hint.Of]. The method can't be the Error's own:
+// no program outside could name the type that it returns.
 type advised struct{ of *Error }
 
 func (a advised) Error() string   { return a.of.Error() }

@@ -77,9 +77,9 @@ const (
 	patiently = 100 * time.Minute
 )
 
-// TestFaults checks faults of a hub or its storage, once or forever, during a call: how many requests
-// of each kind are sent, how long the client waits, and how the call ends. TestRepeats has those
-// that hit any request.
+// TestFaults checks faults of a hub or its storage, once or forever, during a call: how many
+// requests of each kind are sent, how long the client waits, and how the call ends. TestRepeats has
+// those that hit any request.
 func TestFaults(t *testing.T) {
 	const once, always = 1, hubtest.Always
 	for _, tt := range []struct {

@@ -23,8 +23,8 @@ type Governor struct {
 	hosts map[string]reach
 }
 
-// reach is what is known of a host: whether it has ever answered or even served anything, and when its
-// requests began to fail, and failed last, without one that was served in between.
+// reach is what is known of a host: whether it has ever answered or even served anything, and when
+// its requests began to fail, and failed last, without one that was served in between.
 type reach struct {
 	spoken, served bool
 	since, last    time.Time

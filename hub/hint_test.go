@@ -44,8 +44,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestHintsNameTheProxy checks that a connection that a proxy of the environment should have made isn't
-// blamed on the Hub's address, and that the proxy's password isn't shown.
+// TestHintsNameTheProxy checks that a connection that a proxy of the environment should have made
+// isn't blamed on the Hub's address, and that the proxy's password isn't shown.
 func TestHintsNameTheProxy(t *testing.T) {
 	refused := &net.OpError{Op: "proxyconnect", Err: syscall.ECONNREFUSED}
 	for _, variable := range []string{"HTTPS_PROXY", "https_proxy"} {

@@ -77,8 +77,8 @@ func (c *Client) Probe(ctx context.Context, repo string) error {
 	return err
 }
 
-// DescribeDataset returns what the Hub says about a data set now: its name, and who may see it. A Hub
-// without data sets has none of that name.
+// DescribeDataset returns what the Hub says about a data set now: its name, and who may see it. A
+// Hub without data sets has none of that name.
 func (c *Client) DescribeDataset(ctx context.Context, id string) (*RepoInfo, error) {
 	if err := checkRepo(id); err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 type infoDocument struct {
 	ID  string
 	SHA string
-	// Gated is a string, or false for an open repo; hfd says true for a gated one. What a hub says in
-	// another form, or not at all, opens nothing.
+	// Gated is a string, or false for an open repo; hfd says true for a gated one. What a hub says
+	// in another form, or not at all, opens nothing.
 	Private, Gated any
 	PipelineTag    any `json:"pipeline_tag"`
 	LibraryName    any `json:"library_name"`

@@ -87,8 +87,9 @@ func (u *upload) objectIn(r *request, objects []lfsObject) (*lfsObject, error) {
 }
 
 // verify makes the hub check that it has the object, as LFS's basic transfers ask
-// (basic-transfers.md#verification). If it has another one, our bytes or their hash are wrong, and no
-// repeat helps: hfd and KohakuHub answer 400 to another size, and LFS has 422 for what isn't valid.
+// (basic-transfers.md#verification). If it has another one, our bytes or their hash are wrong, and
+// no repeat helps: hfd and KohakuHub answer 400 to another size, and LFS has 422 for what isn't
+// valid.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 	r := u.ask("verify the upload of "+u.Path, u.t.endpoint.rewrite(a.Href),
 		map[string]any{"oid": u.SHA256, "size": u.Size})

@@ -25,8 +25,8 @@ type RepoInfo struct {
 	Gated   string     // "auto" or "manual" if the hub states that it's gated
 	Files   []FileInfo // in the hub's order
 	Absent  []string   // paths of files that can't be read, because the shared cache lacks them offline
-	// Unlisted says that the shared cache has no list of the commit's files, so Files are only those
-	// that were downloaded.
+	// Unlisted says that the shared cache has no list of the commit's files, so Files are only
+	// those that were downloaded.
 	Unlisted    bool
 	PipelineTag string
 	LibraryName string

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
-// TestBadProxyIsNoProxy checks that a request isn't sent past a proxy whose address can't be read, and
-// that the error doesn't show the password. A host that has no proxy is asked anyway.
+// TestBadProxyIsNoProxy checks that a request isn't sent past a proxy whose address can't be read,
+// and that the error doesn't show the password. A host that has no proxy is asked anyway.
 func TestBadProxyIsNoProxy(t *testing.T) {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY"} {
 		for _, value := range []string{"http://u:secret%PW@proxy:1", "http://proxy:1:2", "http://u:secret#w@proxy:1", "ftp://proxy", "http://", "http://proxy/path", "http://u:secret/@proxy:1"} {
@@ -74,8 +74,8 @@ func TestBadProxyIsNoProxy(t *testing.T) {
 	}
 }
 
-// TestTheProxyRefuses checks what is said of a proxy that doesn't connect, and that the request counts
-// as one that wasn't sent.
+// TestTheProxyRefuses checks what is said of a proxy that doesn't connect, and that the request
+// counts as one that wasn't sent.
 func TestTheProxyRefuses(t *testing.T) {
 	for status, want := range map[int]hint.Hint{
 		http.StatusProxyAuthRequired: hint.ProxyLogin.With("variable", "HTTPS_PROXY"),

@@ -128,8 +128,8 @@ func TestPeopleDoNotWaitLong(t *testing.T) {
 	}
 }
 
-// TestAPageFromTheStorage checks that a web page in place of a file is blamed on the host that sent it,
-// not on the variable that names the Hub, which answers.
+// TestAPageFromTheStorage checks that a web page in place of a file is blamed on the host that sent
+// it, not on the variable that names the Hub, which answers.
 func TestAPageFromTheStorage(t *testing.T) {
 	for served, want := range map[bool]hint.Hint{
 		false: hint.Firewall.With("host", "cdn.test"),
@@ -153,10 +153,10 @@ func TestAPageFromTheStorage(t *testing.T) {
 	}
 }
 
-// TestASilentStorageEndsSoon checks a storage that never sends a byte: whether it accepts connections or
-// a firewall drops every packet, people hear of it within seconds, and the first read ends after about two
-// minutes. Later ones aren't repeated. If the storage has ever answered, the run waits as long as in any
-// outage.
+// TestASilentStorageEndsSoon checks a storage that never sends a byte: whether it accepts
+// connections or a firewall drops every packet, people hear of it within seconds, and the first
+// read ends after about two minutes. Later ones aren't repeated. If the storage has ever answered,
+// the run waits as long as in any outage.
 func TestASilentStorageEndsSoon(t *testing.T) {
 	const patienceForSilence = 90 * time.Second
 	silent := func(limit time.Duration, op string) func(*http.Request) (*http.Response, error) {
@@ -221,8 +221,9 @@ func TestASilentStorageEndsSoon(t *testing.T) {
 	}
 }
 
-// TestASlowLineIsNeverCut reads over a line that loses every other answer, brings the first byte of the
-// rest after 25 seconds, and is slow from then on. That takes longer than any patience, but it moves.
+// TestASlowLineIsNeverCut reads over a line that loses every other answer, brings the first byte of
+// the rest after 25 seconds, and is slow from then on. That takes longer than any patience, but it
+// moves.
 func TestASlowLineIsNeverCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFileHub(t, 100_000)
@@ -244,8 +245,8 @@ func TestASlowLineIsNeverCut(t *testing.T) {
 	})
 }
 
-// TestABlockedStorageIsWaitedForOnce checks a firewall that lets the Hub through and not its storage:
-// the first read waits for minutes, the next ones don't, and the hint names the host.
+// TestABlockedStorageIsWaitedForOnce checks a firewall that lets the Hub through and not its
+// storage: the first read waits for minutes, the next ones don't, and the hint names the host.
 func TestABlockedStorageIsWaitedForOnce(t *testing.T) {
 	for name, gone := range map[string]func(*http.Request) (*http.Response, error){
 		"refused": breaks(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),

@@ -68,8 +68,8 @@ func (o owner) lacks(repo string) (words string, cause error) {
 	return "", nil
 }
 
-// writes reports whether one of the permissions may be enough to change a repo: repo.write, or a part
-// of it, such as repo.content.write.
+// writes reports whether one of the permissions may be enough to change a repo: repo.write, or a
+// part of it, such as repo.content.write.
 func writes(permissions []string) bool {
 	return slices.ContainsFunc(permissions, func(p string) bool {
 		return strings.HasPrefix(p, "repo.") && strings.HasSuffix(p, ".write")

@@ -60,8 +60,9 @@ func TestAWaitIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestNobodyAsksAnEmptyBucket checks that a client waits before a request that the Hub would refuse,
-// because its last answer said that nothing is left. A storage's header says nothing of the Hub.
+// TestNobodyAsksAnEmptyBucket checks that a client waits before a request that the Hub would
+// refuse, because its last answer said that nothing is left. A storage's header says nothing of the
+// Hub.
 func TestNobodyAsksAnEmptyBucket(t *testing.T) {
 	for header, want := range map[string]time.Duration{
 		`RateLimit: "api";r=0;t=20`: 21 * time.Second, `RateLimit: "api";r=1;t=20`: 0, `RateLimit: "api";r=10;t=20`: 0, "RateLimit: ": 0,
@@ -84,9 +85,9 @@ func TestNobodyAsksAnEmptyBucket(t *testing.T) {
 	}
 }
 
-// TestWaitsForOthersCount checks a lane that others close again and again, by the refusals of their own
-// requests: the waits of a call never take longer than its patience, whether its own requests are
-// refused or it never gets to make one.
+// TestWaitsForOthersCount checks a lane that others close again and again, by the refusals of their
+// own requests: the waits of a call never take longer than its patience, whether its own requests
+// are refused or it never gets to make one.
 func TestWaitsForOthersCount(t *testing.T) {
 	for name, first := range map[string]func(*http.Request) (*http.Response, error){
 		"an empty bucket": says(200, okUser, `RateLimit: "api";r=0;t=20`), "a refusal": says(429, "", "Retry-After: 20"),
@@ -115,9 +116,9 @@ func TestWaitsForOthersCount(t *testing.T) {
 	}
 }
 
-// TestManyShortWaitsAreReported checks a hub that refuses every third request, from the first one on,
-// and doesn't say when to retry. People hear of it within 10 s, and not at every request. A refusal
-// now and then is nothing to tell.
+// TestManyShortWaitsAreReported checks a hub that refuses every third request, from the first one
+// on, and doesn't say when to retry. People hear of it within 10 s, and not at every request. A
+// refusal now and then is nothing to tell.
 func TestManyShortWaitsAreReported(t *testing.T) {
 	for _, tt := range []struct {
 		every   int           // that many requests bring one refusal
@@ -149,8 +150,8 @@ func TestManyShortWaitsAreReported(t *testing.T) {
 	}
 }
 
-// TestASilentHubIsReported checks that people hear of a first request that isn't answered, long before
-// it's repeated, and not of one that is answered in time.
+// TestASilentHubIsReported checks that people hear of a first request that isn't answered, long
+// before it's repeated, and not of one that is answered in time.
 func TestASilentHubIsReported(t *testing.T) {
 	for took, want := range map[time.Duration][]time.Duration{8 * time.Second: nil, 12 * time.Second: {10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -150,8 +150,8 @@ func (e *Error) classify(finds bool) error {
 // limit: https://github.com/huggingface/huggingface_hub/pull/4662.
 var rateLimit = regexp.MustCompile(`^\s*"?([^;,"]*)"?\s*;\s*r=0;\s*t=(\d+)`)
 
-// emptyBucket returns how long an answer's bucket stays empty, and its name; 0 if it isn't empty, or
-// the answer doesn't say so. The next request before that would be refused:
+// emptyBucket returns how long an answer's bucket stays empty, and its name; 0 if it isn't empty,
+// or the answer doesn't say so. The next request before that would be refused:
 // https://huggingface.co/docs/hub/rate-limits.
 func emptyBucket(h http.Header) (wait time.Duration, bucket string) {
 	m := rateLimit.FindStringSubmatch(h.Get("RateLimit"))

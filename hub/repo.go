@@ -138,8 +138,8 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 	return c.refusedWrite(ctx, err)
 }
 
-// ValidateCard lets the hub check a model card before anything is uploaded, because the commit would
-// refuse it. A hub without this route, as hfd was until February 2026, finds nothing.
+// ValidateCard lets the hub check a model card before anything is uploaded, because the commit
+// would refuse it. A hub without this route, as hfd was until February 2026, finds nothing.
 func (c *Client) ValidateCard(ctx context.Context, readme []byte) error {
 	var answer struct {
 		Errors []struct{ Message string }
@@ -207,8 +207,8 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 	return err
 }
 
-// DeleteBranch deletes a branch. If it doesn't exist, that's success. KohakuHub answers 500 to that,
-// which happens when two programs finish at once, so a failure asks first whether it's there.
+// DeleteBranch deletes a branch. If it doesn't exist, that's success. KohakuHub answers 500 to
+// that, which happens when two programs finish at once, so a failure asks first whether it's there.
 func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
 	r := c.t.repoGet("delete branch "+branch+" of "+repo, repo, revPath("branch", branch))
 	r.method, r.follow, r.noRepeat = http.MethodDelete, followSame, true

@@ -46,9 +46,9 @@ const (
 	followRelative
 	// followSame is for bodies: 307 and 308 only, and none to another origin.
 	followSame
-	// followStorage is followSame for a PUT of file bytes. If its link is the hub's own, the hub may
-	// send it on to a storage, as hfd does with 307 to a signed link of S3, and the request's header
-	// stays at the hub:
+	// followStorage is followSame for a PUT of file bytes. If its link is the hub's own, the hub
+	// may send it on to a storage, as hfd does with 307 to a signed link of S3, and the request's
+	// header stays at the hub:
 	// https://github.com/matrixhub-ai/hfd/blob/c4fdaa7/pkg/backend/lfs/handler_git_lfs.go#L95
 	followStorage
 )

@@ -27,8 +27,8 @@ const (
 	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
 	// even if the tries are used up: a host that's gone for minutes must not end hours of work
 	outagePatience = 5 * time.Minute
-	// after the first failure, from a host that has never sent a byte. A try lasts half a minute until
-	// then, so that's two minutes of silence. A firewall that drops packets won't stop.
+	// after the first failure, from a host that has never sent a byte. A try lasts half a minute
+	// until then, so that's two minutes of silence. A firewall that drops packets won't stop.
 	silentPatience = 90 * time.Second
 	maxWait        = 90 * time.Minute // all waits of one call; covers an hourly quota
 )
@@ -133,16 +133,16 @@ func patience(e *Error) time.Duration {
 	return outagePatience
 }
 
-// isSilent reports whether a host has never sent a byte, and lets the time run out again: it makes no
-// connection, or accepts one and says nothing. What an upload sends may still be on its way.
+// isSilent reports whether a host has never sent a byte, and lets the time run out again: it makes
+// no connection, or accepts one and says nothing. What an upload sends may still be on its way.
 func (t *transport) isSilent(r *request, e *Error) bool {
 	late, ok := errors.AsType[net.Error](e.Err)
 	timeout := ok && late.Timeout() || errors.Is(e.Err, errStalled) && r.body == nil
 	return timeout && e.lane.host != "" && !t.opt.Governor.hasSpoken(e.lane.host)
 }
 
-// insists reports whether the same answer again and again is believed, although it may be temporary.
-// CloudFront keeps what it has cached, also if that's without ranges
+// insists reports whether the same answer again and again is believed, although it may be
+// temporary. CloudFront keeps what it has cached, also if that's without ranges
 // (https://github.com/huggingface/huggingface_hub/pull/3778). hfd and KohakuHub refuse with 500 and
 // a reason; until file bytes have moved, believing that loses no work.
 func (t *transport) insists(r *request, e *Error) bool {

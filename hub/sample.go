@@ -61,10 +61,10 @@ func (u *upload) keepSample() error {
 	return nil
 }
 
-// KeepSample reads a random part of a file of a commit, and keeps it for [Client.Witness], unless it
-// has one of a file with that SHA-256. It's for files that this client hasn't uploaded. Compare all
-// bytes of that commit's file first: a hub's list proves nothing. It reads the part until two reads
-// agree, because no hash covers a range on its way.
+// KeepSample reads a random part of a file of a commit, and keeps it for [Client.Witness], unless
+// it has one of a file with that SHA-256. It's for files that this client hasn't uploaded. Compare
+// all bytes of that commit's file first: a hub's list proves nothing. It reads the part until two
+// reads agree, because no hash covers a range on its way.
 func (c *Client) KeepSample(ctx context.Context, f FileRef) error {
 	if _, ok := c.samples.Load(f.SHA256); ok || f.Size == 0 {
 		return nil

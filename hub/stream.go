@@ -24,8 +24,8 @@ type stream struct {
 	asked    chan struct{} // closed when no range is left to ask for
 }
 
-// Requested returns a channel that is closed when the last range has been asked for. A stream that's
-// opened then keeps the line busy.
+// Requested returns a channel that is closed when the last range has been asked for. A stream
+// that's opened then keeps the line busy.
 func (s *stream) Requested() <-chan struct{} { return s.asked }
 
 // Arrived returns how many bytes have arrived, whether or not they were read.

@@ -144,8 +144,8 @@ func (f *tokenFile) refused(ctx context.Context, t *transport, token string) (ag
 }
 
 // renew exchanges a token for a new one, which is then in use, and stores it. If it can't, it keeps
-// the old one and the reason. It asks for nothing before it can store the answer, because the Hub may
-// take the old refresh token back with it.
+// the old one and the reason. It asks for nothing before it can store the answer, because the Hub
+// may take the old refresh token back with it.
 func (f *tokenFile) renew(ctx context.Context, t *transport, x storedToken) {
 	err := f.locked(ctx, func() error {
 		file := f.stored()
@@ -197,8 +197,8 @@ func (f *tokenFile) renew(ctx context.Context, t *transport, x storedToken) {
 	}
 }
 
-// store stores the login in use. If it can't, the token stays in use, and the next look at the files
-// stores it.
+// store stores the login in use. If it can't, the token stays in use, and the next look at the
+// files stores it.
 func (f *tokenFile) store(ctx context.Context, t *transport, list *storedTokens,
 	drafts drafts) {
 	list.set(f.last)
@@ -289,7 +289,8 @@ func inWhole(ctx context.Context, stored string, read func() bool) {
 	_ = underLock(ctx, stored, os.O_RDWR, func() error { read(); return nil })
 }
 
-// findStored returns the section of the stored tokens that has the token; the zero one if none does.
+// findStored returns the section of the stored tokens that has the token; the zero one if none
+// does.
 func findStored(ctx context.Context, stored, token string) (x storedToken) {
 	inWhole(ctx, stored, func() (found bool) {
 		x, found = readStored(ctx, stored).find(token)

@@ -81,8 +81,8 @@ func (l *loggedIn) ask(c *hub.Client) error {
 // renewals counts the requests for a new token.
 func (l *loggedIn) renewals() int { return l.srv.Count("POST", "/oauth/token") }
 
-// TestLoginIsRenewed checks a run of 100 days: it never sends a token that has ended, renews once in
-// 29 days, and leaves everything else in the files as it is.
+// TestLoginIsRenewed checks a run of 100 days: it never sends a token that has ended, renews once
+// in 29 days, and leaves everything else in the files as it is.
 func TestLoginIsRenewed(t *testing.T) {
 	l := logIn(t, 26*time.Hour)
 	c := l.client()
@@ -236,9 +236,9 @@ func TestLoginThatCannotBeRenewed(t *testing.T) {
 	}
 }
 
-// TestRenewedLoginThatCannotBeStored checks a file that can't be replaced once the Hub has given a new
-// token, and so has taken the old one's refresh token back: the new token is in use, it's renewed in
-// its turn, and it's stored as soon as that works.
+// TestRenewedLoginThatCannotBeStored checks a file that can't be replaced once the Hub has given a
+// new token, and so has taken the old one's refresh token back: the new token is in use, it's
+// renewed in its turn, and it's stored as soon as that works.
 func TestRenewedLoginThatCannotBeStored(t *testing.T) {
 	for _, name := range []string{"stored_tokens", "token"} {
 		l := logIn(t, time.Hour)
@@ -278,8 +278,8 @@ func TestRenewedLoginThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestRenewalIsFinished checks a run that ends while the Hub renews its token: the new one is stored.
-// A run that has ended before asks for none.
+// TestRenewalIsFinished checks a run that ends while the Hub renews its token: the new one is
+// stored. A run that has ended before asks for none.
 func TestRenewalIsFinished(t *testing.T) {
 	l := logIn(t, time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -303,7 +303,8 @@ func TestRenewalIsFinished(t *testing.T) {
 	}
 }
 
-// TestOldDraftsGo checks that a renewal removes the drafts of a run that was killed, and no one else's.
+// TestOldDraftsGo checks that a renewal removes the drafts of a run that was killed, and no one
+// else's.
 func TestOldDraftsGo(t *testing.T) {
 	l := logIn(t, time.Hour)
 	for name, age := range map[string]time.Duration{".df11-token-1": 2 * time.Hour, ".df11-token-2": time.Minute, ".token-3": 2 * time.Hour} {

@@ -161,16 +161,16 @@ func sniff(resp *http.Response) {
 	}{b, resp.Body}
 }
 
-// isPage reports whether an answer is a web page that no Hub sends: a captive portal, a firewall, or a
-// proxy answers instead.
+// isPage reports whether an answer is a web page that no Hub sends: a captive portal, a firewall,
+// or a proxy answers instead.
 func isPage(h http.Header) bool {
 	return strings.Contains(h.Get("Content-Type"), "html") &&
 		h.Get(gohf.HeaderXRepoCommit) == "" && h.Get("X-Error-Code") == "" // only a Hub sends these
 }
 
-// isBare reports whether a HEAD is refused with nothing that a Hub's refusals have: a page that comes
-// without a type, as sniff finds it, has no body here. Hubs send the headers of their answer to GET
-// (RFC 9110, section 9.3.2), or like KohakuHub and olah their code.
+// isBare reports whether a HEAD is refused with nothing that a Hub's refusals have: a page that
+// comes without a type, as sniff finds it, has no body here. Hubs send the headers of their answer
+// to GET (RFC 9110, section 9.3.2), or like KohakuHub and olah their code.
 func isBare(r *request, resp *http.Response) bool {
 	has := func(name string) bool { return resp.Header.Get(name) != "" }
 	return r.method == http.MethodHead && resp.StatusCode == http.StatusForbidden &&

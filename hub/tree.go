@@ -27,12 +27,12 @@ type fileRow struct {
 	}
 }
 
-// maxFiles is how many files a repo may have: as many as the Hub advises at most, and as a model may
-// have. https://huggingface.co/docs/hub/repositories-recommendations
+// maxFiles is how many files a repo may have: as many as the Hub advises at most, and as a model
+// may have. https://huggingface.co/docs/hub/repositories-recommendations
 const maxFiles = 100_000
 
-// fileRows are the rows of one answer. Their number is bounded before they're held, because an empty
-// row takes fifty times the memory of its JSON.
+// fileRows are the rows of one answer. Their number is bounded before they're held, because an
+// empty row takes fifty times the memory of its JSON.
 type fileRows []fileRow
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -29,8 +29,8 @@ const (
 )
 
 // A Blob is a file to upload. Reader must stay readable until Upload returns. Upload may read it at
-// several offsets at once, and more than once. If the storage refuses what was sent, Upload compares
-// the bytes with SHA256, and ends with ErrCorrupt if they differ.
+// several offsets at once, and more than once. If the storage refuses what was sent, Upload
+// compares the bytes with SHA256, and ends with ErrCorrupt if they differ.
 type Blob struct {
 	Path   string
 	Size   int64

@@ -157,8 +157,8 @@ func TestWrongBlobs(t *testing.T) {
 	}
 }
 
-// TestReaderThatAnswersEOFWithItsLastBytes checks that an upload takes what io.ReaderAt allows, at the
-// end of any read: EOF and the bytes together.
+// TestReaderThatAnswersEOFWithItsLastBytes checks that an upload takes what io.ReaderAt allows, at
+// the end of any read: EOF and the bytes together.
 func TestReaderThatAnswersEOFWithItsLastBytes(t *testing.T) {
 	for _, n := range []int{1, 100, rangeBytes, 3000} {
 		for range 20 { // the sample is at another place each time

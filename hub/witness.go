@@ -41,9 +41,10 @@ const (
 
 // Witness reads a published commit with a client that isn't ours, gomlx/go-huggingface. That client
 // lists the repo, reads the files in whole, and reads one range, chosen at random before, of each
-// file that this client has uploaded or has kept with KeepSample. Witness returns a *WitnessError if
-// it sees anything else than what was sent, and another error if it couldn't look. A hub may list a
-// new SHA-256 over old bytes. KohakuHub does for a file of equal size that came from another branch:
+// file that this client has uploaded or has kept with KeepSample. Witness returns a *WitnessError
+// if it sees anything else than what was sent, and another error if it couldn't look. A hub may
+// list a new SHA-256 over old bytes. KohakuHub does for a file of equal size that came from another
+// branch:
 // https://github.com/KohakuBlueleaf/KohakuHub/blob/2facb54/src/kohakuhub/api/commit/routers/operations.py#L220
 //
 // The other client has no time limit, no repeats, no limit for an answer, and no rule for where a
@@ -152,8 +153,8 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 	return g.Wait()
 }
 
-// readWhole downloads a small file and compares its hash. A file that differs is downloaded again: a
-// bit may have changed on its way.
+// readWhole downloads a small file and compares its hash. A file that differs is downloaded again:
+// a bit may have changed on its way.
 func (w *witness) readWhole(ctx context.Context, f FileInfo) error {
 	n, sum, err := w.download(ctx, f.Path)
 	if err == nil && sum != f.SHA256 {
@@ -193,13 +194,13 @@ func (w *witness) download(ctx context.Context, name string) (n int64, sum strin
 	return n, hex.EncodeToString(h.Sum(nil)), err
 }
 
-// downloadName is the ETag that the other client sees, and by which it names its download. The hub's
-// own might lead out of its folder.
+// downloadName is the ETag that the other client sees, and by which it names its download. The
+// hub's own might lead out of its folder.
 func downloadName(path string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(path))) }
 
-// readRange reads the range of a file that was sampled during its upload. Bytes that differ are read
-// again, because no hash covers a range on its way. The other client knows the file's address, but
-// can't read a part.
+// readRange reads the range of a file that was sampled during its upload. Bytes that differ are
+// read again, because no hash covers a range on its way. The other client knows the file's address,
+// but can't read a part.
 func (w *witness) readRange(ctx context.Context, path, address string, s sample) error {
 	for range 2 {
 		if equal, err := holds(ctx, path, address, s); equal || err != nil {

@@ -23,9 +23,10 @@ import (
 // odd is a path that an address must escape.
 const odd = "the 1st #1, 50%/w.safetensors"
 
-// TestWitness publishes a file, and then another one of the same size, and lets another client look.
-// It sees what the server lists and stores, never the token, and says whether that's what was sent. It
-// compares the bytes of files that this client has uploaded, and of those that it was shown elsewhere.
+// TestWitness publishes a file, and then another one of the same size, and lets another client
+// look. It sees what the server lists and stores, never the token, and says whether that's what was
+// sent. It compares the bytes of files that this client has uploaded, and of those that it was
+// shown elsewhere.
 func TestWitness(t *testing.T) {
 	bytesOf := func(seed uint64) []byte {
 		b := make([]byte, 100_000)
@@ -112,8 +113,8 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// TestWitnessOfPlainFiles checks files that aren't in LFS, and that the other client doesn't read: other
-// bytes of equal size have another hash in git.
+// TestWitnessOfPlainFiles checks files that aren't in LFS, and that the other client doesn't read:
+// other bytes of equal size have another hash in git.
 func TestWitnessOfPlainFiles(t *testing.T) {
 	w := newWorld(t, 100)
 	w.srv.AddRepo(target, map[string][]byte{"README.md": []byte("new"), "config.json": []byte("{}")})
@@ -132,8 +133,8 @@ func TestWitnessOfPlainFiles(t *testing.T) {
 	}
 }
 
-// TestWitnessWithoutLinks checks a system that makes no links: the other client fails at its last step,
-// and what it has downloaded is compared all the same.
+// TestWitnessWithoutLinks checks a system that makes no links: the other client fails at its last
+// step, and what it has downloaded is compared all the same.
 func TestWitnessWithoutLinks(t *testing.T) {
 	w := newWorld(t, 100)
 	w.srv.AddRepo(target, map[string][]byte{"config.json": []byte("{}")})
@@ -158,9 +159,9 @@ func TestWitnessWithoutLinks(t *testing.T) {
 	}
 }
 
-// TestWitnessOfALyingHub lets the Hub answer the other client with more than was sent, and with names
-// that lead out of its folder. A file that's longer was published wrong; a list that can't be read
-// says nothing. In no case is anything left, or written elsewhere, and the Hub can't send on.
+// TestWitnessOfALyingHub lets the Hub answer the other client with more than was sent, and with
+// names that lead out of its folder. A file that's longer was published wrong; a list that can't be
+// read says nothing. In no case is anything left, or written elsewhere, and the Hub can't send on.
 func TestWitnessOfALyingHub(t *testing.T) {
 	const most = 64 << 20
 	var sent atomic.Int64
@@ -242,8 +243,8 @@ func TestWitnessOfALyingHub(t *testing.T) {
 	}
 }
 
-// TestWitnessOfARenamedRepo renames a repo after an upload. The storage has other bytes, and the other
-// client reads a range of them under the new name too.
+// TestWitnessOfARenamedRepo renames a repo after an upload. The storage has other bytes, and the
+// other client reads a range of them under the new name too.
 func TestWitnessOfARenamedRepo(t *testing.T) {
 	w := newWorld(t, 100)
 	w.srv.AddRepo(target, map[string][]byte{})

@@ -29,8 +29,8 @@ import (
 // may be a DF11 model, too. When Convert returns no error, the folder and the repo are complete,
 // and every weight was compared with the source, with two exceptions that the report names: files
 // that an earlier run has verified, and a target that was up to date. After an error, the same call
-// continues where this one stopped. If ctx ends before that, the error wraps its cause. Errors are of
-// type *Error.
+// continues where this one stopped. If ctx ends before that, the error wraps its cause. Errors are
+// of type *Error.
 func Convert(ctx context.Context, source string, opt Options) (*Report, error) {
 	report, err := convertSource(ctx, source, opt)
 	if err == nil { // the result is complete, even if ctx ended in the last moment
@@ -116,8 +116,8 @@ func (s *session) run(ctx context.Context, opt *Options, src *opened, job conver
 	return run.Convert(ctx)
 }
 
-// announce says who may see the target, and what to know of the result, which may go to a folder. Of
-// targets that are up to date, it says only what's not as a flag asked.
+// announce says who may see the target, and what to know of the result, which may go to a folder.
+// Of targets that are up to date, it says only what's not as a flag asked.
 func (s *session) announce(opt *Options, src *opened, folder string, run *convert.Run) {
 	repo, v := run.Visibility()
 	if run.UpToDate() {
@@ -171,8 +171,8 @@ func (o *opened) otherOriginal(err error) error {
 		"original: %s", d.Name, repo, wrong), d.Name)
 }
 
-// noteOf says what the user should know about a result: that no known loader takes it, and what large
-// share stays BF16.
+// noteOf says what the user should know about a result: that no known loader takes it, and what
+// large share stays BF16.
 func noteOf(p *plan.Plan) string { return strings.Trim(p.NoLoader()+"; "+p.Stays(), "; ") }
 
 // openWhole opens and plans a source, and refuses one that a few of its bytes rule out.
@@ -267,8 +267,8 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 	return job, err
 }
 
-// checkTokens refuses to show strangers what looks like an access token, unless the user has named its
-// file.
+// checkTokens refuses to show strangers what looks like an access token, unless the user has named
+// its file.
 func checkTokens(ctx context.Context, src *opened, push *publish.Push, include []string) error {
 	file, text := src.model.Token(src.plan, include)
 	if file == "" || !push.Visibility(ctx, src.model).Open {

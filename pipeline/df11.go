@@ -93,8 +93,9 @@ func noOriginal(d *model.DF11) error {
 	return hint.On(err, hint.NoOriginal)
 }
 
-// wholeModel returns an error for one file of a DF11 model in a folder, unless its loader is ComfyUI,
-// which opens files. Alone it lacks the config.json that is next to it, and the other files.
+// wholeModel returns an error for one file of a DF11 model in a folder, unless its loader is
+// ComfyUI, which opens files. Alone it lacks the config.json that is next to it, and the other
+// files.
 func (o *opened) wholeModel(d *model.DF11) error {
 	pair := back.Checker{Pair: o.pair(d)}
 	if !d.IsFile() || pair.Layout() == catalog.ComfyUI {
@@ -191,8 +192,8 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	return s.closest(ctx, o, d, spec, opt, onHub)
 }
 
-// openFirst opens an original with the first options that don't refuse it, and returns these. If all
-// do, the error is that of the first ones.
+// openFirst opens an original with the first options that don't refuse it, and returns these. If
+// all do, the error is that of the first ones.
 func (s *session) openFirst(ctx context.Context, spec string, options []plan.Options,
 	onHub bool) (*opened, plan.Options, error) {
 	var refused error

@@ -208,8 +208,8 @@ var fileHints = []struct {
 	{oneOf(fs.ErrNotExist, syscall.ENOTDIR, syscall.ENAMETOOLONG), hint.Path},
 }
 
-// fileHint returns what to do about a file, or a connection, that the system refuses; none if err is
-// about something else.
+// fileHint returns what to do about a file, or a connection, that the system refuses; none if err
+// is about something else.
 func fileHint(err error) hint.Hint {
 	if fileHints[0].is(err) {
 		return fileHints[0].hint
@@ -272,8 +272,8 @@ func described(err error) error {
 	return ErrorOf(err)
 }
 
-// hintOf returns what you can do about an error. What the error knows itself counts before usual, the
-// hint of its kind.
+// hintOf returns what you can do about an error. What the error knows itself counts before usual,
+// the hint of its kind.
 func hintOf(err error, usual hint.Hint) hint.Hint {
 	if h := hint.Of(err); h != none {
 		return h

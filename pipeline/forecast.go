@@ -96,11 +96,11 @@ type PlainTensor struct {
 // A ResultFile is a file that a conversion makes.
 type ResultFile struct {
 	Path string `json:"path"`
-	// Kind is "weights", "copied" (unchanged from the source), "written" (by the conversion), or "hub"
-	// (written by the Hub into a new repo, and not into a folder).
+	// Kind is "weights", "copied" (unchanged from the source), "written" (by the conversion), or
+	// "hub" (written by the Hub into a new repo, and not into a folder).
 	Kind string `json:"kind"`
-	// Bytes is the file's size: estimated for the manifest, and for weights, unless Estimate.Exact is
-	// set. It's nil if no one knows it before the file is written.
+	// Bytes is the file's size: estimated for the manifest, and for weights, unless Estimate.Exact
+	// is set. It's nil if no one knows it before the file is written.
 	Bytes *int64 `json:"bytes,omitempty"`
 }
 
@@ -146,9 +146,9 @@ type Fit struct {
 	// or the config doesn't say how much a token takes.
 	BF16Context int64 `json:"bf16_context,omitempty"`
 	DF11Context int64 `json:"df11_context,omitempty"`
-	// What must fit next to the weights: sequences, each with that many tokens of context. They are 0
-	// if only the weights count, as for a config that doesn't say how much a token takes. Limit is the
-	// largest context that the config allows, or 0 if it doesn't say.
+	// What must fit next to the weights: sequences, each with that many tokens of context. They are
+	// 0 if only the weights count, as for a config that doesn't say how much a token takes. Limit
+	// is the largest context that the config allows, or 0 if it doesn't say.
 	Context   int64 `json:"context,omitempty"`
 	Sequences int64 `json:"sequences,omitempty"`
 	Limit     int64 `json:"context_limit,omitempty"`

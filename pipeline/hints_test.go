@@ -24,8 +24,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestHintsOfErrors checks the hints of errors that no test of the command line can bring about: a full
-// disk, another program, a network that damages files.
+// TestHintsOfErrors checks the hints of errors that no test of the command line can bring about: a
+// full disk, another program, a network that damages files.
 func TestHintsOfErrors(t *testing.T) {
 	limited := new(Means).ended(t.Context(), &budget.MemoryError{})
 	huge, _ := hubrules.CheckFiles([]hubrules.File{{Path: "a", Size: hubrules.FileBytes + 1}})
@@ -70,8 +70,8 @@ func TestHintsOfErrors(t *testing.T) {
 	}
 }
 
-// TestFolderHints checks that only a locked folder's hint says to wait, and that each names the flag
-// of its folder.
+// TestFolderHints checks that only a locked folder's hint says to wait, and that each names the
+// flag of its folder.
 func TestFolderHints(t *testing.T) {
 	for err, want := range map[error]hint.Hint{
 		disk.ErrLocked: hint.FolderLocked, &disk.UnsafeError{Path: "a b", Chmod: "+t"}: hint.FolderAbove,

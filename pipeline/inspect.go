@@ -37,8 +37,8 @@ type Inspection struct {
 	Histogram [256]uint64     `json:"histogram"` // over all units, by exponent
 	Rates                     // means over the units, by weights
 
-	// Page is HTML, if the options ask for it. By PageMode, nobody can read it there who can't read a
-	// local model's files.
+	// Page is HTML, if the options ask for it. By PageMode, nobody can read it there who can't read
+	// a local model's files.
 	Page     []byte      `json:"-"`
 	PageMode fs.FileMode `json:"-"`
 }
@@ -78,8 +78,8 @@ type InspectedUnit struct {
 	Rates
 }
 
-// Inspect measures a DF11 model: sizes, modules, entropy, and bits per weight. It samples the weights
-// of large models. It verifies nothing.
+// Inspect measures a DF11 model: sizes, modules, entropy, and bits per weight. It samples the
+// weights of large models. It verifies nothing.
 func Inspect(ctx context.Context, df11 string, opt InspectOptions) (*Inspection, error) {
 	found, err := inspect(ctx, df11, opt)
 	if err := opt.ended(ctx, err); err != nil {

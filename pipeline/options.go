@@ -28,16 +28,16 @@ type Options struct {
 	// Folder is where the result goes, and stays. If it's "", the result goes to ./NAME-DF11, or
 	// with Push to no folder.
 	Folder string
-	// Push publishes the result in Repo, "ORG/NAME", or "NAME" for the token's owner. If Repo is "",
-	// it's OWNER/NAME-DF11. Branch is created if it doesn't exist; "" is main.
+	// Push publishes the result in Repo, "ORG/NAME", or "NAME" for the token's owner. If Repo is
+	// "", it's OWNER/NAME-DF11. Branch is created if it doesn't exist; "" is main.
 	Push   bool
 	Repo   string
 	Branch string
 	// Visibility says who may see the published result. If it's "", the result is as open as the
 	// source's repo.
 	Visibility Visibility
-	// Original is the Hub repo, "ORG/NAME" or "ORG/NAME@REVISION", that a local source is a copy of.
-	// Its files are compared by SHA-256; the card then names the repo.
+	// Original is the Hub repo, "ORG/NAME" or "ORG/NAME@REVISION", that a local source is a copy
+	// of. Its files are compared by SHA-256; the card then names the repo.
 	Original string
 	// License is one of the Hub's license IDs. It replaces what the source's card says.
 	License string
@@ -45,20 +45,20 @@ type Options struct {
 	// another source, and proves again what a target holds.
 	Force bool
 
-	// Disk limits temporary disk space, in bytes; 0 is all free space. WorkDir holds unfinished work
-	// if there is no folder; "" is the user's cache. If SharedWorkDir is set, each source gets a
-	// folder of its own in it.
+	// Disk limits temporary disk space, in bytes; 0 is all free space. WorkDir holds unfinished
+	// work if there is no folder; "" is the user's cache. If SharedWorkDir is set, each source gets
+	// a folder of its own in it.
 	Disk          int64
 	WorkDir       string
 	SharedWorkDir bool
 
-	// Part makes only a share of the result: part Part of Parts, counted from 1. With Finish, a call
-	// completes what the parts have published. Both need Push. Zeros make everything.
+	// Part makes only a share of the result: part Part of Parts, counted from 1. With Finish, a
+	// call completes what the parts have published. Both need Push. Zeros make everything.
 	Part, Parts int
 	Finish      bool
 
-	// Samples lets Status read a few bytes of a model that isn't published, and return the error with
-	// which a conversion refuses them. Convert always reads them.
+	// Samples lets Status read a few bytes of a model that isn't published, and return the error
+	// with which a conversion refuses them. Convert always reads them.
 	Samples bool
 }
 
@@ -66,9 +66,9 @@ type Options struct {
 type Means struct {
 	// Workers is how many threads compute at once; 0 is one for each core.
 	Workers int
-	// Memory is a budget in bytes, at least 64 MiB. If it's 0, it's three quarters of the container's
-	// limit, or no budget. While a call with a budget runs, it sets the limit of this process's
-	// garbage collector.
+	// Memory is a budget in bytes, at least 64 MiB. If it's 0, it's three quarters of the
+	// container's limit, or no budget. While a call with a budget runs, it sets the limit of this
+	// process's garbage collector.
 	Memory int64
 	// GPU says whether a GPU decodes everything a second time; "" uses one if there is one.
 	GPU verify.GPUMode
@@ -96,11 +96,12 @@ type Recipe struct {
 	Component string
 	// File is the .safetensors file or the index to convert, if the source holds several models.
 	File string
-	// Layout is the layout of the result; "" is the source's. With it, the source may be a DF11 model.
+	// Layout is the layout of the result; "" is the source's. With it, the source may be a DF11
+	// model.
 	Layout string
-	// PatternDict is a JSON file with the pattern dict. Like names a catalog entry, or the DF11 repo
-	// that it comes from, to take the pattern dict of; next to PatternDict, only its names and ties
-	// apply. If both are "", the catalog decides.
+	// PatternDict is a JSON file with the pattern dict. Like names a catalog entry, or the DF11
+	// repo that it comes from, to take the pattern dict of; next to PatternDict, only its names and
+	// ties apply. If both are "", the catalog decides.
 	PatternDict, Like string
 	// For compresses only what this reader loads: "dfloat11", or "" for any.
 	For string

@@ -17,8 +17,8 @@ type PlanOptions struct {
 	// SampleBytes limits how much of the weights is read to estimate the result's size. With
 	// 0, Plan reads 1%, but at least 8 MB and at most 64 MiB; with -1, it reads none.
 	SampleBytes int64
-	// GPU names the memory of one GPU, in GiB, with the tokens of context and the sequences that must
-	// fit next to the weights. If GiB is 0, the forecast lists the GPUs in common use.
+	// GPU names the memory of one GPU, in GiB, with the tokens of context and the sequences that
+	// must fit next to the weights. If GiB is 0, the forecast lists the GPUs in common use.
 	On GPUQuestion
 }
 

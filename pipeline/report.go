@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// A Report is the outcome of a conversion. Its JSON is that of the command, docs/output.schema.json.
+// A Report is the outcome of a conversion. Its JSON is that of the command,
+// docs/output.schema.json.
 type Report struct {
 	Source   Source   `json:"source"`
 	Target   Target   `json:"target"`
@@ -22,8 +23,8 @@ type Report struct {
 	// Left lists the files of a local source that weren't copied, because no reader of the model
 	// opens them.
 	Left []string `json:"left,omitempty"`
-	// Decoded says of a DF11 source what its decoded weights were compared with. It's "" for any other
-	// source.
+	// Decoded says of a DF11 source what its decoded weights were compared with. It's "" for any
+	// other source.
 	Decoded string `json:"-"`
 }
 

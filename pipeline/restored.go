@@ -22,8 +22,8 @@ import (
 
 // openForLayout opens a source that doesn't have the files for a layout, but can be read as if it
 // had them: a DF11 model as its original, and a model in diffusers' layout as the one file that
-// ComfyUI has of it. It returns nil if spec is neither. refused says that the source was refused as a
-// DF11 model.
+// ComfyUI has of it. It returns nil if spec is neither. refused says that the source was refused as
+// a DF11 model.
 func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Options,
 	onHub, refused bool) (*opened, error) {
 	from := opt
@@ -97,8 +97,8 @@ func (s *session) openArranged(ctx context.Context, spec string, opt plan.Option
 	return other, otherErr
 }
 
-// arrange turns a source in diffusers' layout into one for ComfyUI. It returns nil if it isn't known
-// how. On an error it closes the source.
+// arrange turns a source in diffusers' layout into one for ComfyUI. It returns nil if it isn't
+// known how. On an error it closes the source.
 func (s *session) arrange(ctx context.Context, o *opened, spec string,
 	opt plan.Options) (*opened, error) {
 	folder, err := filepath.Abs(spec)
@@ -207,7 +207,8 @@ func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Option
 		}}, nil
 }
 
-// namesOther refuses a component or a file if the weights of a DF11 model were made from another one.
+// namesOther refuses a component or a file if the weights of a DF11 model were made from another
+// one.
 func namesOther(opt plan.Options, df11 string, original *plan.Source) error {
 	isNamed := func(w plan.WeightFile) bool { return w.Path == opt.WeightFile }
 	switch {
@@ -222,8 +223,8 @@ func namesOther(opt plan.Options, df11 string, original *plan.Source) error {
 	return nil
 }
 
-// byManifest says that an original that can't be read or planned is what the manifest of a DF11 model
-// describes. A mistake of the user's stays one.
+// byManifest says that an original that can't be read or planned is what the manifest of a DF11
+// model describes. A mistake of the user's stays one.
 func byManifest(err error, df11 string) error {
 	isFault := model.SubjectOf(err) != ""
 	if err == nil || errors.Is(err, back.ErrRemoteDF11) || usage.Is(err) ||

@@ -144,9 +144,9 @@ var collector struct {
 	percent int
 }
 
-// limitCollector makes the garbage collector keep the heap within its share, and returns how to undo
-// that. Of calls at once, the last one to begin decides, and the last one to end restores. Without a
-// budget it does nothing.
+// limitCollector makes the garbage collector keep the heap within its share, and returns how to
+// undo that. Of calls at once, the last one to begin decides, and the last one to end restores.
+// Without a budget it does nothing.
 func limitCollector(m budget.Memory) (restore func()) {
 	if m.Budget == 0 {
 		return func() {}
@@ -210,8 +210,9 @@ func (s *session) openGPU(means *forward.Means) error {
 	return nil
 }
 
-// judged returns err, or an offline error in its place if err says that a model of a Hub is wrong, and
-// the shared cache doesn't list all files of it. What isn't in the cache may well be on the Hub.
+// judged returns err, or an offline error in its place if err says that a model of a Hub is wrong,
+// and the shared cache doesn't list all files of it. What isn't in the cache may well be on the
+// Hub.
 func (s *session) judged(err error) error {
 	if !wraps[*plan.RefusedError](err) && !wraps[*model.InvalidError](err) &&
 		!errors.Is(err, model.ErrNoDF11Config) {

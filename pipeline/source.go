@@ -53,7 +53,8 @@ func (s *session) planOptions(ctx context.Context, r Recipe) (plan.Options, erro
 	return opt, nil
 }
 
-// readDict reads a file with a pattern dict once, because a pipe has nothing left for a second time.
+// readDict reads a file with a pattern dict once, because a pipe has nothing left for a second
+// time.
 func (s *session) readDict(ctx context.Context, path string) (b []byte, err error) {
 	if s.dict == nil {
 		s.dict, err = disk.ReadInput(ctx, path, catalog.MaxDictBytes)
@@ -66,14 +67,15 @@ type opened struct {
 	source model.Source
 	model  *model.Model
 	plan   *plan.Plan
-	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
+	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil
+	// then.
 	refused error
 	opt     plan.Options
 	// proof compares what the source was made from, and what a plan copies, with known hashes; nil:
 	// nothing to compare
 	proof func(context.Context, *plan.Plan) error
-	// byManifest says that only the manifest of a DF11 model describes the source. named is the repo
-	// that this manifest names as the original, with the commit, or "": a hint.
+	// byManifest says that only the manifest of a DF11 model describes the source. named is the
+	// repo that this manifest names as the original, with the commit, or "": a hint.
 	byManifest bool
 	named      string
 	// what a plan for the official loader would make, if it differs; only the command plan asks
@@ -153,7 +155,8 @@ func (s *session) plan(ctx context.Context, o *opened, spec string, opt plan.Opt
 	return nil
 }
 
-// planOptionsAt returns the options of a plan for a source. An address may name the file to convert.
+// planOptionsAt returns the options of a plan for a source. An address may name the file to
+// convert.
 func (s *session) planOptionsAt(ctx context.Context, r Recipe, spec string,
 	onHub bool) (plan.Options, error) {
 	if onHub || !model.Exists(spec) {
@@ -247,8 +250,8 @@ func sourceError(spec string, err error) error {
 	return fmt.Errorf("%s: %w", spec, err)
 }
 
-// checkIncluded refuses patterns of --include that match no file, and names of files that can't come
-// along. What a pattern such as *.md matches besides is simply left out.
+// checkIncluded refuses patterns of --include that match no file, and names of files that can't
+// come along. What a pattern such as *.md matches besides is simply left out.
 func checkIncluded(o *opened, include []string) error {
 	if len(include) == 0 {
 		return nil

@@ -87,10 +87,10 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 	return push, validRepo("--repo-id", push.Repo)
 }
 
-// workDir returns the work folder of one job: the options', or one in it or in the user's cache. A job
-// that publishes has a repo.
-// The same job always gets the same folder, so a rerun finds earlier work. Other jobs, such as
-// other parts of the model, get other folders, so they can run at the same time.
+// workDir returns the work folder of one job: the options', or one in it or in the user's cache. A
+// job that publishes has a repo. The same job always gets the same folder, so a rerun finds earlier
+// work. Other jobs, such as other parts of the model, get other folders, so they can run at the
+// same time.
 func (o *Options) workDir(repo, digest string) string {
 	in := o.WorkDir
 	if in != "" && !o.SharedWorkDir {

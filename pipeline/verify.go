@@ -73,8 +73,9 @@ type VerifyReport struct {
 	// Damage is what is wrong with the model alone, and Difference with the pair; nil is nothing.
 	Damage     *Error `json:"-"`
 	Difference *Error `json:"-"`
-	// NoOriginal says why the model was compared only with its manifest, although the level asks for
-	// an original: no one names it, or offline, it isn't in the cache. Level is LevelStructure then.
+	// NoOriginal says why the model was compared only with its manifest, although the level asks
+	// for an original: no one names it, or offline, it isn't in the cache. Level is LevelStructure
+	// then.
 	NoOriginal *Error `json:"-"`
 	// Located says that Damage is a wrong hash, and Difference the weight that makes it wrong.
 	Located bool `json:"-"`
@@ -82,8 +83,8 @@ type VerifyReport struct {
 	// other source files than the pair's original has. Otherwise it's "".
 	MadeFrom string `json:"made_from,omitempty"`
 
-	// Units counts the modules in DF11, BF16 those that are stored unchanged, and Tensors the copied
-	// ones. Unfilled has the reason for each module that no known reader gives its weights.
+	// Units counts the modules in DF11, BF16 those that are stored unchanged, and Tensors the
+	// copied ones. Unfilled has the reason for each module that no known reader gives its weights.
 	Units    int      `json:"units"`
 	BF16     int      `json:"units_bf16"`
 	Tensors  int      `json:"tensors"`
@@ -95,8 +96,8 @@ type VerifyReport struct {
 	Beside        []OtherFile `json:"beside"`
 	// LeftOut lists the original's files that the model lacks because no conversion copies them.
 	LeftOut []Skipped `json:"left_out,omitempty"`
-	// TensorsLeftOut are the names of the original's tensors that no conversion stores, because they
-	// are of other models.
+	// TensorsLeftOut are the names of the original's tensors that no conversion stores, because
+	// they are of other models.
 	TensorsLeftOut []string `json:"tensors_left_out,omitempty"`
 	// NotCompared lists the model's files that nothing was compared with, because a conversion or a
 	// Hub writes them.

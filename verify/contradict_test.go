@@ -88,8 +88,8 @@ func TestFirstGapOfTheNextChunk(t *testing.T) {
 	}
 }
 
-// TestTablesOfAnotherEncoder checks tables that decode, and that the official encoder wouldn't make:
-// CheckUnread's warning names the first place, and no end symbol is derived from them.
+// TestTablesOfAnotherEncoder checks tables that decode, and that the official encoder wouldn't
+// make: CheckUnread's warning names the first place, and no end symbol is derived from them.
 func TestTablesOfAnotherEncoder(t *testing.T) {
 	for name, x := range map[string]struct {
 		luts []byte

@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// happenings are what may have happened to org/mI and its target tester/mI-DF11 before status. published
-// says that it was published first. The text is what the list's entry has more.
+// happenings are what may have happened to org/mI and its target tester/mI-DF11 before status.
+// published says that it was published first. The text is what the list's entry has more.
 var happenings = []struct {
 	name      string
 	published bool
@@ -87,8 +87,9 @@ func tieFalsely(s *hubtest.Server, source, _ string) {
 		[]byte(`"tie_word_embeddings": false`), []byte(`"tie_word_embeddings": true`), 1)})
 }
 
-// TestAnEntryExpectsWhatOnlyWeightsShow checks that expect: not_convertible holds for a model that is
-// refused because of its weights, in a list before and after, and that the entry without it fails.
+// TestAnEntryExpectsWhatOnlyWeightsShow checks that expect: not_convertible holds for a model that
+// is refused because of its weights, in a list before and after, and that the entry without it
+// fails.
 func TestAnEntryExpectsWhatOnlyWeightsShow(t *testing.T) {
 	s, list := fourModels(t)
 	n := newNight(t, s, list)
@@ -145,10 +146,10 @@ func TestStatusSaysWhyARunIsNeeded(t *testing.T) {
 // oneSpace returns a text on one line, with one space between words.
 func oneSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// TestStatusSaysWhatBatchDoes checks random lists in random worlds: what status says about each model is
-// what batch does with it. "current" means no request that writes to its target, a model to convert
-// is converted, and what needs a person fails for the same kind of reason. No hint of either names a
-// flag that it lacks. The status after that has nothing left to convert.
+// TestStatusSaysWhatBatchDoes checks random lists in random worlds: what status says about each
+// model is what batch does with it. "current" means no request that writes to its target, a model
+// to convert is converted, and what needs a person fails for the same kind of reason. No hint of
+// either names a flag that it lacks. The status after that has nothing left to convert.
 func TestStatusSaysWhatBatchDoes(t *testing.T) {
 	for _, seed := range world.Seeds(t, 12, 200) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {

@@ -69,9 +69,9 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestNoEntryOpensWhatAFlagCloses checks, for every flag about who may see a target and every value of
-// an entry, that a list runs only if the target is as closed as the stricter one says, or refuses it
-// before it asks the Hub anything.
+// TestNoEntryOpensWhatAFlagCloses checks, for every flag about who may see a target and every value
+// of an entry, that a list runs only if the target is as closed as the stricter one says, or
+// refuses it before it asks the Hub anything.
 func TestNoEntryOpensWhatAFlagCloses(t *testing.T) {
 	for _, flags := range []targetFlags{{}, {private: true}, {public: true}} {
 		for _, text := range []string{"", ", private: true", ", private: false"} {
@@ -217,8 +217,8 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestSlicesOfALongList takes a few slices of the longest list for as many machines as can share one. No
-// machine looks at every pair of a model and a slice: that would take a quarter of an hour.
+// TestSlicesOfALongList takes a few slices of the longest list for as many machines as can share
+// one. No machine looks at every pair of a model and a slice: that would take a quarter of an hour.
 func TestSlicesOfALongList(t *testing.T) {
 	all := make([]listedModel, 60_000)
 	for i := range all {
@@ -239,8 +239,8 @@ func TestSlicesOfALongList(t *testing.T) {
 	}
 }
 
-// TestModelsKeepTheirSlice checks what happens to the other models when one leaves a list: most stay
-// where they are, and no slice of 20 models on 8 machines is empty.
+// TestModelsKeepTheirSlice checks what happens to the other models when one leaves a list: most
+// stay where they are, and no slice of 20 models on 8 machines is empty.
 func TestModelsKeepTheirSlice(t *testing.T) {
 	for _, c := range []struct{ models, n, moved int }{{20, 8, 15}, {60, 8, 10}, {200, 16, 5}} {
 		at := func(list []listedModel) map[string]int {
@@ -275,10 +275,10 @@ func TestModelsKeepTheirSlice(t *testing.T) {
 	}
 }
 
-// TestAnOutageIsNotTheModelsFault checks a list during which the network, the Hub, or the token fails
-// from the second model's first weight on. If that lasts four minutes, no model fails. If it lasts for
-// ever, the list ends after five minutes, whatever the model's own requests have waited, and the
-// report has what was published and what wasn't tried.
+// TestAnOutageIsNotTheModelsFault checks a list during which the network, the Hub, or the token
+// fails from the second model's first weight on. If that lasts four minutes, no model fails. If it
+// lasts for ever, the list ends after five minutes, whatever the model's own requests have waited,
+// and the report has what was published and what wasn't tried.
 func TestAnOutageIsNotTheModelsFault(t *testing.T) {
 	page := hubtest.Header{"Content-Type": "text/html"}
 	cut := func(*hubtest.Exchange) { panic(http.ErrAbortHandler) }
@@ -337,8 +337,9 @@ func TestAnOutageIsNotTheModelsFault(t *testing.T) {
 	}
 }
 
-// TestAListThatBeginsInAnOutage checks that a list that begins while the Hub answers with nothing, as when
-// another machine's list has met that before, waits for the Hub as it waits for one that is overloaded.
+// TestAListThatBeginsInAnOutage checks that a list that begins while the Hub answers with nothing,
+// as when another machine's list has met that before, waits for the Hub as it waits for one that is
+// overloaded.
 func TestAListThatBeginsInAnOutage(t *testing.T) {
 	for name, answer := range map[string]hubtest.Action{
 		"empty answers": hubtest.Status(200, nil, ""), "503": hubtest.Status(503, nil, ""),
@@ -376,8 +377,8 @@ func fourModels(t *testing.T, opts ...hubtest.Option) (s *hubtest.Server, list s
 	return s, list
 }
 
-// TestAListCountsWhatItDid checks the totals of a list: what was committed, whatever was uploaded, and
-// what was read, whatever earlier runs have done.
+// TestAListCountsWhatItDid checks the totals of a list: what was committed, whatever was uploaded,
+// and what was read, whatever earlier runs have done.
 func TestAListCountsWhatItDid(t *testing.T) {
 	s, list := fourModels(t)
 	work := t.TempDir()

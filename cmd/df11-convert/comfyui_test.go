@@ -18,8 +18,8 @@ import (
 // comfyCards are the columns of the table, in GB.
 var comfyCards = []int{8, 12, 16, 24, 32, 48}
 
-// TestComfyUIFromDiffusers plans ComfyUI files of models in diffusers' layout, with their true shapes:
-// the node must know them by the tensors that it gets.
+// TestComfyUIFromDiffusers plans ComfyUI files of models in diffusers' layout, with their true
+// shapes: the node must know them by the tensors that it gets.
 func TestComfyUIFromDiffusers(t *testing.T) {
 	arranged := 0
 	for _, m := range diffusersModels(t) {
@@ -52,9 +52,10 @@ func diffusersModels(t *testing.T) (models []diffusersModel) {
 }
 
 // TestComfyUIPage checks the table of docs/comfyui.md against the command plan. The shapes in
-// testdata/fits/diffusers.json are those of diffusers 0.39's classes, built without weights from the
-// models' published configs; in a name, {0-18} stands for each of these numbers. Only models that
-// the node loads from a file for ComfyUI stand in the first table; see TestComfyUIFromDiffusers.
+// testdata/fits/diffusers.json are those of diffusers 0.39's classes, built without weights from
+// the models' published configs; in a name, {0-18} stands for each of these numbers. Only models
+// that the node loads from a file for ComfyUI stand in the first table; see
+// TestComfyUIFromDiffusers.
 func TestComfyUIPage(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "comfyui.md")
 	old := string(world.Read(t, page))
@@ -111,7 +112,8 @@ func comfyTables(t *testing.T, page string) (tables [2]string) {
 	return tables
 }
 
-// TestComfyUIModels checks that README.md promises ComfyUI's users only models that the node loaded.
+// TestComfyUIModels checks that README.md promises ComfyUI's users only models that the node
+// loaded.
 func TestComfyUIModels(t *testing.T) {
 	_, line, _ := strings.Cut(string(world.Read(t, "../../README.md")), "**you run ComfyUI**")
 	_, line, _ = strings.Cut(line, " with ")

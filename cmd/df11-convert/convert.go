@@ -90,8 +90,8 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 
 // checkCommand returns the command that compares a result with its original. If the result doesn't
 // name that, the command names the folder or file that was converted, as the user wrote it. A path
-// that reads like org/name gets a ./ in front, because --against prefers the Hub. It's "" for a part,
-// and if only a DF11 model is known, which verify takes for no original.
+// that reads like org/name gets a ./ in front, because --against prefers the Hub. It's "" for a
+// part, and if only a DF11 model is known, which verify takes for no original.
 func checkCommand(r *pipeline.Report, spec string) string {
 	command := "df11-convert verify " + human.ShellWord(spelled(r))
 	switch {

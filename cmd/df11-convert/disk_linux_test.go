@@ -17,8 +17,8 @@ import (
 )
 
 // TestWhatMustBeFreeIsEnough checks that a disk with as much free as plan says must be free is
-// enough, with --push alone and for a folder, and that one with much less is refused before a weight
-// moves, with the same number.
+// enough, with --push alone and for a folder, and that one with much less is refused before a
+// weight moves, with the same number.
 func TestWhatMustBeFreeIsEnough(t *testing.T) {
 	s := startHub(t, "hf_any")
 	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 4, ShardBytes: 3 << 20}))
@@ -87,8 +87,8 @@ func TestDecodeNamesAFullDisk(t *testing.T) {
 	}
 }
 
-// TestFinishedOnAReadOnlyDisk checks that a result that's complete needs no folder that can be written
-// to, and that anything else is refused there before a weight moves.
+// TestFinishedOnAReadOnlyDisk checks that a result that's complete needs no folder that can be
+// written to, and that anything else is refused there before a weight moves.
 func TestFinishedOnAReadOnlyDisk(t *testing.T) {
 	s := startHub(t, "hf_any")
 	s.AddModel("org/model", smallModel(1))

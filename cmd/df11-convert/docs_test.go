@@ -54,8 +54,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// TestDocumentedDemo checks that README.md, its picture, and its recording show what the demo prints and
-// draws, except for its times, its address, and its folder.
+// TestDocumentedDemo checks that README.md, its picture, and its recording show what the demo
+// prints and draws, except for its times, its address, and its folder.
 func TestDocumentedDemo(t *testing.T) {
 	t.Parallel()
 	_, shown, _ := strings.Cut(string(world.Read(t, "../../README.md")), "```console\n$ df11-convert demo\n")
@@ -191,8 +191,8 @@ func runPage(t *testing.T, page string) {
 	run(strings.Join(commands, "\n"))
 }
 
-// TestReadmeRuns runs README.md's first commands, those of "Convert", and what it says about a folder
-// and about publishing, as they stand, on a Hub with a tiny model of that name.
+// TestReadmeRuns runs README.md's first commands, those of "Convert", and what it says about a
+// folder and about publishing, as they stand, on a Hub with a tiny model of that name.
 func TestReadmeRuns(t *testing.T) {
 	readme := string(world.Read(t, "../../README.md"))
 	s := startHub(t, "hf_any", hubtest.WithUser("hf_any", hubtest.User{Name: "you"}))

@@ -53,8 +53,8 @@ func TestNamesTurnNothing(t *testing.T) {
 	}
 }
 
-// TestPathsInPlainWords checks what is said about a path that can't be read or written, and that the
-// system's words stay in the detail.
+// TestPathsInPlainWords checks what is said about a path that can't be read or written, and that
+// the system's words stay in the detail.
 func TestPathsInPlainWords(t *testing.T) {
 	t.Chdir(t.TempDir())
 	world.Must(t, os.WriteFile("file", nil, 0o600))

@@ -78,8 +78,8 @@ func kindOf(err error) kind {
 	return kind{string(name), choose(known, code, exitError)}
 }
 
-// message returns the text of an error. What the system says about a path becomes plain words, and a
-// path that the text before has named isn't repeated.
+// message returns the text of an error. What the system says about a path becomes plain words, and
+// a path that the text before has named isn't repeated.
 func message(err error) string {
 	text := hub.Brief(err)
 	e, ok := errors.AsType[*fs.PathError](err)
@@ -125,8 +125,8 @@ func inList(err error) error {
 	return listedError{err}
 }
 
-// A commandError is an error that ends a command; nil if none has begun. Its hint names only flags of
-// that command.
+// A commandError is an error that ends a command; nil if none has begun. Its hint names only flags
+// of that command.
 type commandError struct {
 	error
 	command *cobra.Command

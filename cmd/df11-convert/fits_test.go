@@ -123,8 +123,8 @@ func sparseModel(t *testing.T, config string, shapes map[string][]int64) string 
 	return dir
 }
 
-// shapesOf returns the shapes that a config of the Llama kind gives its matrices. What else there is
-// takes too little to show.
+// shapesOf returns the shapes that a config of the Llama kind gives its matrices. What else there
+// is takes too little to show.
 func shapesOf(t *testing.T, config string) map[string][]int64 {
 	t.Helper()
 	raw, err := catalog.ReadConfig("config.json", []byte(config))

@@ -97,9 +97,9 @@ func expertRow(t *testing.T, m *expertModel) (row string, percent int64) {
 		m.source), percent
 }
 
-// TestExpertsPage checks the part of docs/fits.md about mixtures of experts against the command plan:
-// some of its models, or all with DF11_DEEP. All of them get 30% smaller, and are known to load in
-// df11.
+// TestExpertsPage checks the part of docs/fits.md about mixtures of experts against the command
+// plan: some of its models, or all with DF11_DEEP. All of them get 30% smaller, and are known to
+// load in df11.
 func TestExpertsPage(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "fits.md")
 	before, part, _ := strings.Cut(string(world.Read(t, page)), expertsHeading)

@@ -31,7 +31,8 @@ var groups = []group{
 
 var global = group{"Global", []string{"json", "log-format", "quiet", "verbose", "help", "version"}}
 
-// few are the flags in the root's help: those that most conversions need, and those of all commands.
+// few are the flags in the root's help: those that most conversions need, and those of all
+// commands.
 var few = []group{
 	{"Conversion", []string{"output", "push", "repo-id", "private", "memory", "disk"}}, global,
 }

@@ -21,8 +21,9 @@ func allCommands() []*cobra.Command {
 	return all
 }
 
-// TestHelp checks that help fits terminals of 80 columns, except for cobra's text about shells, and lists
-// every flag that it takes, none hidden. Flags take a folder, a file, or a repo; none takes a "string".
+// TestHelp checks that help fits terminals of 80 columns, except for cobra's text about shells, and
+// lists every flag that it takes, none hidden. Flags take a folder, a file, or a repo; none takes a
+// "string".
 func TestHelp(t *testing.T) {
 	commands := allCommands()
 	if len(commands) < 9 {

@@ -117,7 +117,8 @@ func (h *helped) listed(files map[string][]byte) {
 	h.write("list.yaml", "models: [org/odd]")
 }
 
-// answers makes the Hub answer the next request in this way; two with a page, which count as passing.
+// answers makes the Hub answer the next request in this way; two with a page, which count as
+// passing.
 func (h *helped) answers(kind string, status int, body string) {
 	times := 1
 	if strings.Contains(kind, "html") {
@@ -173,8 +174,8 @@ type ending struct {
 	}
 }
 
-// fail runs the program, whose hints must name only commands and flags that exist, and must not take
-// back what nobody gave.
+// fail runs the program, whose hints must name only commands and flags that exist, and must not
+// take back what nobody gave.
 func (h *helped) fail(text string) (code int, f ending) {
 	args := append(h.args(text), "--json")
 	code, stdout, stderr := program(h.T, args...)
@@ -274,8 +275,8 @@ func (m *mishap) check(t *testing.T, next map[string][]string) {
 	}
 }
 
-// TestHintsFitTheCommand checks that every command, after an error with any hint, names only flags that
-// it has. Where it then has nothing to say, that must be a hint that it never comes to.
+// TestHintsFitTheCommand checks that every command, after an error with any hint, names only flags
+// that it has. Where it then has nothing to say, that must be a hint that it never comes to.
 func TestHintsFitTheCommand(t *testing.T) {
 	originals := []hint.Hint{hint.ArrangedHere, hint.NoOriginal, hint.GoneOriginal, hint.FolderHasOne, hint.OtherOriginal, hint.MaybeOther,
 		hint.Locate, hint.ByManifest}
@@ -317,9 +318,9 @@ func TestHintsFitTheCommand(t *testing.T) {
 	}
 }
 
-// TestHintsOfLists walks the table for both commands that read a list. What they would say in a row's
-// place names only flags that they have. A row whose flags they lack must be one that no list of models
-// on the Hub leads to.
+// TestHintsOfLists walks the table for both commands that read a list. What they would say in a
+// row's place names only flags that they have. A row whose flags they lack must be one that no list
+// of models on the Hub leads to.
 func TestHintsOfLists(t *testing.T) {
 	elsewhere := map[string][]hint.Hint{
 		"a folder or a file":               {hint.FolderInUse, hint.FileAndFlag, hint.HardLink, hint.Kept, hint.LinkIncluded, hint.OwnInput, hint.Occupied, hint.RepoName, hint.PublishDF11, hint.PublishFile},

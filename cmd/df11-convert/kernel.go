@@ -82,8 +82,8 @@ func (u *ui) writeKernel(name string) error {
 	return nil
 }
 
-// installKernel replaces another decode.ptx, and keeps it. A new file takes its place, so that other
-// links to the old one, such as those of uv, still lead to it.
+// installKernel replaces another decode.ptx, and keeps it. A new file takes its place, so that
+// other links to the old one, such as those of uv, still lead to it.
 func (u *ui) installKernel(at string) error {
 	name, err := findKernel(at, "to replace", func(name string) bool { return !isOurKernel(name) })
 	if err != nil {

@@ -237,8 +237,9 @@ func (v *victim) stopped(t *testing.T, k int, later time.Duration, sig syscall.S
 	t.Logf("%v at %v after request %d: %d files in the repo, finished %v", sig, later, k, len(v.target()), finished)
 }
 
-// TestWorkGoesOnceTheTargetIsUpToDate checks that a machine doesn't keep what a stopped run left there
-// once another machine has published the result: the next run, which has nothing to do, removes it.
+// TestWorkGoesOnceTheTargetIsUpToDate checks that a machine doesn't keep what a stopped run left
+// there once another machine has published the result: the next run, which has nothing to do,
+// removes it.
 func TestWorkGoesOnceTheTargetIsUpToDate(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, 6)
@@ -288,8 +289,8 @@ func TestOtherWorkIsNamed(t *testing.T) {
 	}
 }
 
-// TestSignals checks that SIGINT, SIGTERM, and SIGHUP end the program with 130 and print the command that
-// continues, and that this command does the same.
+// TestSignals checks that SIGINT, SIGTERM, and SIGHUP end the program with 130 and print the
+// command that continues, and that this command does the same.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	// a program that inherits an ignored SIGHUP, as from nohup, goes on ignoring it

@@ -65,8 +65,8 @@ func (m listedModel) spec() string {
 	return m.Source + "@" + m.Revision
 }
 
-// flags returns f with the entry's values, which win even over flags that exclude them. Whoever calls
-// it has refused an entry that would open a target in spite of --private.
+// flags returns f with the entry's values, which win even over flags that exclude them. Whoever
+// calls it has refused an entry that would open a target in spite of --private.
 func (m listedModel) flags(f convertFlags) convertFlags {
 	f.listed, f.recipe.Component, f.recipe.File = true, m.Component, m.File
 	f.target.repoID, f.target.license = m.RepoID, m.License
@@ -173,8 +173,8 @@ func parseList(b []byte) ([]listedModel, error) {
 	return transform(found.Models, func(m *listedModel) listedModel { return *m }), nil
 }
 
-// distinct refuses a list in which two models have the same target, for the user me. The Hub ignores
-// case.
+// distinct refuses a list in which two models have the same target, for the user me. The Hub
+// ignores case.
 func distinct(models []listedModel, me string) error {
 	seen := map[string]string{}
 	for _, m := range models {
@@ -192,11 +192,11 @@ func distinct(models []listedModel, me string) error {
 	return nil
 }
 
-// slice returns the models of this part. The parts differ by at most one model. Each model has an order
-// of the parts from its entry's hash, and takes the first of them with room (consistent hashing with
-// bounded loads, https://arxiv.org/abs/1608.01350), so most models keep their part when others come and
-// go, and the order of the list doesn't matter. All parts together cost little more than a hash per
-// model: parts fill up almost at once, so few models look at many.
+// slice returns the models of this part. The parts differ by at most one model. Each model has an
+// order of the parts from its entry's hash, and takes the first of them with room (consistent
+// hashing with bounded loads, https://arxiv.org/abs/1608.01350), so most models keep their part
+// when others come and go, and the order of the list doesn't matter. All parts together cost little
+// more than a hash per model: parts fill up almost at once, so few models look at many.
 func slice(models []listedModel, part spans.Part) (mine []listedModel) {
 	type turn struct{ model, rank, first, step int }
 	inTurn := make([]turn, len(models))

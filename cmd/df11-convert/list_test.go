@@ -53,8 +53,8 @@ func TestListsAreExplained(t *testing.T) {
 	}
 }
 
-// TestDictsLieNextToTheList checks that the path of a pattern dict begins at the list's folder, not at the
-// current one.
+// TestDictsLieNextToTheList checks that the path of a pattern dict begins at the list's folder, not
+// at the current one.
 func TestDictsLieNextToTheList(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(t.TempDir())

@@ -38,8 +38,8 @@ func run(args []string, stdout, stderr *os.File) int {
 	return execute(ctx, u, args)
 }
 
-// fromLibraries writes to the log what libraries print. On Windows, go-huggingface warns of every lock
-// file, because it removes them while they're open.
+// fromLibraries writes to the log what libraries print. On Windows, go-huggingface warns of every
+// lock file, because it removes them while they're open.
 type fromLibraries struct{ *ui }
 
 func (l fromLibraries) Write(text []byte) (int, error) {

@@ -720,8 +720,8 @@ var mishaps = []mishap{
 	{cause: hint.OtherTools["threads"], args: "org/model -o DIR/out --threads 2", then: "org/model -o DIR/out --workers 2"},
 }
 
-// elsewhere are the rows of the table that need a full disk, a race, or another machine, with the test
-// that has the error.
+// elsewhere are the rows of the table that need a full disk, a race, or another machine, with the
+// test that has the error.
 var elsewhere = map[string]string{
 	"DiskFull": "pipeline/hints_test.go", "DiskFolder": "pipeline/hints_test.go",
 	"MemoryLimit": "pipeline/hints_test.go", "Folder": "pipeline/hints_test.go",

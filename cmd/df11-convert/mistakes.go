@@ -29,8 +29,8 @@ func wrongCommand(root *cobra.Command, word string) error {
 		word), hint.Commands)
 }
 
-// checkBuiltins adds cobra's own commands, help and completion, and makes them refuse what they don't
-// know. cobra prints some other help and succeeds:
+// checkBuiltins adds cobra's own commands, help and completion, and makes them refuse what they
+// don't know. cobra prints some other help and succeeds:
 // https://github.com/spf13/cobra/blob/v1.10.2/command.go#L1293
 func checkBuiltins(root *cobra.Command) {
 	root.InitDefaultHelpCmd()

@@ -71,8 +71,8 @@ func (n *night) run(ctx context.Context, t *testing.T) (b batchReport, diag stri
 }
 
 // TestATokenForReadingEndsAList checks that a list ends with the first model that its token can't
-// write, whatever the Hub's words, if the Hub says that the token is for reading. A missing right to
-// one namespace says nothing about the others.
+// write, whatever the Hub's words, if the Hub says that the token is for reading. A missing right
+// to one namespace says nothing about the others.
 func TestATokenForReadingEndsAList(t *testing.T) {
 	no := func(where string) hubtest.Fault {
 		return hubtest.Fault{Method: "POST", Path: "/api/repos/create", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
@@ -116,8 +116,8 @@ func TestATokenForReadingEndsAList(t *testing.T) {
 	}
 }
 
-// distant is a transport whose requests for sources take a quarter of a second. Those of the witness, for
-// targets, take real time.
+// distant is a transport whose requests for sources take a quarter of a second. Those of the
+// witness, for targets, take real time.
 type distant struct{ http.RoundTripper }
 
 func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -127,8 +127,8 @@ func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// TestSlotsGetOn checks that runs with a limit of time come to the end of a list, although a look at all
-// of its models takes longer than one of them may run: each of them converts something.
+// TestSlotsGetOn checks that runs with a limit of time come to the end of a list, although a look
+// at all of its models takes longer than one of them may run: each of them converts something.
 func TestSlotsGetOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const models = 12
@@ -157,9 +157,9 @@ func TestSlotsGetOn(t *testing.T) {
 
 // TestNightsOfAList: whatever happens during a batch of hundreds of models, and however often it's
 // killed, the runs that follow end with the same repos as one without trouble: the same files, by
-// path and hash. There are outages of the Hub, of its storage, and of the network, shorter and longer
-// than a list waits; the token expires, and some time later its file has another one; runs are
-// killed at any request, and go on there, on another machine, or with hardly any disk.
+// path and hash. There are outages of the Hub, of its storage, and of the network, shorter and
+// longer than a list waits; the token expires, and some time later its file has another one; runs
+// are killed at any request, and go on there, on another machine, or with hardly any disk.
 func TestNightsOfAList(t *testing.T) {
 	models := 40
 	if world.Deep() {

@@ -16,8 +16,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestHolesInTheCache checks offline runs on a shared cache that lacks files of the commit. Those that
-// a result needs are named, and the run ends; nobody needs the others.
+// TestHolesInTheCache checks offline runs on a shared cache that lacks files of the commit. Those
+// that a result needs are named, and the run ends; nobody needs the others.
 func TestHolesInTheCache(t *testing.T) {
 	startHub(t, "hf_any")
 	files := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000, ExtraFiles: true}).Files()

@@ -25,8 +25,8 @@ func smallModel(seed uint64) *hubtest.Model {
 	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000, Extra: hubtest.OwnPicture})
 }
 
-// copies makes acme/small, at that commit, in each of the ways in which a model gets onto a disk, and
-// returns the folders by name. In some, the traces of its origin are wrong.
+// copies makes acme/small, at that commit, in each of the ways in which a model gets onto a disk,
+// and returns the folders by name. In some, the traces of its origin are wrong.
 func copies(t *testing.T, commit string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,10 +64,11 @@ func copies(t *testing.T, commit string) map[string]string {
 	return at
 }
 
-// TestOriginalsAreCompared checks that card and manifest name a repo as the original of a local source
-// only if --original says so and every weight file has the SHA-256 that the Hub states. Otherwise, a
-// run with --original ends before it makes or publishes anything. The result is named after the repo
-// of a cached snapshot, or after the folder or link. The public original opens the target.
+// TestOriginalsAreCompared checks that card and manifest name a repo as the original of a local
+// source only if --original says so and every weight file has the SHA-256 that the Hub states.
+// Otherwise, a run with --original ends before it makes or publishes anything. The result is named
+// after the repo of a cached snapshot, or after the folder or link. The public original opens the
+// target.
 func TestOriginalsAreCompared(t *testing.T) {
 	srv := startHub(t, "hf_any")
 	old := srv.AddModel("acme/small", smallModel(1))

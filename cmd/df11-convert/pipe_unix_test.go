@@ -45,8 +45,8 @@ func TestPipesEndWithTheRun(t *testing.T) {
 	}
 }
 
-// TestDictFromAPipe checks that a pattern dict may come from a command, as in bash's <(...), which can
-// be read once.
+// TestDictFromAPipe checks that a pattern dict may come from a command, as in bash's <(...), which
+// can be read once.
 func TestDictFromAPipe(t *testing.T) {
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m")

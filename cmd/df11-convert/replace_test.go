@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestForceReplacesAResult checks that --force replaces the result of another local source: whatever
-// both are, the target equals the new source afterward, and the same command without --force finds it
-// up to date. Before, the run is refused, and the target keeps the earlier result.
+// TestForceReplacesAResult checks that --force replaces the result of another local source:
+// whatever both are, the target equals the new source afterward, and the same command without
+// --force finds it up to date. Before, the run is refused, and the target keeps the earlier result.
 func TestForceReplacesAResult(t *testing.T) {
 	startHub(t, "hf_right", hubtest.WithUser("hf_right", hubtest.User{Name: "tester"}))
 	dir := t.TempDir()
@@ -47,9 +47,9 @@ func TestForceReplacesAResult(t *testing.T) {
 	}
 }
 
-// TestNoForceNextToOtherWeights checks that a run never ends well in a folder where its result isn't
-// alone, and that the hint helps: files that a reader would take for weights of the result, and are not
-// an earlier result's as that was made.
+// TestNoForceNextToOtherWeights checks that a run never ends well in a folder where its result
+// isn't alone, and that the hint helps: files that a reader would take for weights of the result,
+// and are not an earlier result's as that was made.
 func TestNoForceNextToOtherWeights(t *testing.T) {
 	startHub(t, "")
 	dir := t.TempDir()

@@ -207,8 +207,8 @@ func adviseOn(u *ui, found []publication) {
 	u.hint(said)
 }
 
-// survey returns what's published of each model of a list, or, with the error that ends the list, of
-// those before.
+// survey returns what's published of each model of a list, or, with the error that ends the list,
+// of those before.
 func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) ([]publication,
 	error) {
 	found, answered := []publication{}, make([]bool, len(models))

@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestAStopSaysWhatIsDone stops a run at each of its last requests. If it ends well all the same, the
-// next run finds nothing to do, and the program said that it converted the model. Otherwise the next
-// run completes it.
+// TestAStopSaysWhatIsDone stops a run at each of its last requests. If it ends well all the same,
+// the next run finds nothing to do, and the program said that it converted the model. Otherwise the
+// next run completes it.
 func TestAStopSaysWhatIsDone(t *testing.T) {
 	s := startHub(t, "hf_any")
 	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1}))

@@ -205,8 +205,8 @@ func (u *ui) hint(hints []string) {
 	}
 }
 
-// resumable are the kinds of errors that can end hours of work, and after which the same command goes
-// on once you have done what the hint says. A temporary error has the step "retry" instead.
+// resumable are the kinds of errors that can end hours of work, and after which the same command
+// goes on once you have done what the hint says. A temporary error has the step "retry" instead.
 var resumable = []pipeline.Kind{pipeline.ErrDiskFull, pipeline.ErrUnauthorized, pipeline.ErrGated,
 	pipeline.ErrQuota, pipeline.ErrHubConflict}
 
@@ -228,8 +228,8 @@ func (u *ui) failure(err error) *failure {
 }
 
 // saved says how much of the interrupted conversion is kept, as far as the run has looked: what
-// earlier runs saved counts only then. Of a list, it's the model whose turn it was; the list's report
-// counts the others.
+// earlier runs saved counts only then. Of a list, it's the model whose turn it was; the list's
+// report counts the others.
 func (u *ui) saved() string {
 	switch {
 	case u.list && u.now.model == "":

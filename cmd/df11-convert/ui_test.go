@@ -86,8 +86,8 @@ func TestAStopThatComesTooLate(t *testing.T) {
 	}
 }
 
-// TestAStoppedListCountsOneModel checks that what a list says when it's stopped is about the model whose
-// turn it was, not about the models before.
+// TestAStoppedListCountsOneModel checks that what a list says when it's stopped is about the model
+// whose turn it was, not about the models before.
 func TestAStoppedListCountsOneModel(t *testing.T) {
 	u := newUI(os.Stdout, os.Stderr)
 	u.resume, u.list = "df11-convert batch list.yaml --push", true

@@ -61,9 +61,9 @@ type Files struct {
 var notCompared = []string{names.Card, names.Chart, names.Manifest, names.Attributes}
 
 // Main returns what the original's main has to compare a model with. Use it if the model itself
-// named the original's commit: with a pull request, anyone can add commits to a repo, so that commit
-// counts only for the weights. Main also returns the weight files that main lacks or has in another
-// version.
+// named the original's commit: with a pull request, anyone can add commits to a repo, so that
+// commit counts only for the weights. Main also returns the weight files that main lacks or has in
+// another version.
 func (p Pair) Main(ctx context.Context) (_ *plan.Source, other []string, err error) {
 	main, err := p.Source.Main(ctx)
 	if err != nil {
@@ -163,9 +163,9 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 }
 
 // CompareWithManifest compares the files of a model with its manifest, by hash, if no one names the
-// original. Unless deep, it compares weights that no loader reads only by size. A weight file that a
-// loader reads, and that the manifest doesn't list, is a fault. FreeHashes finds the files that are
-// missing.
+// original. Unless deep, it compares weights that no loader reads only by size. A weight file that
+// a loader reads, and that the manifest doesn't list, is a fault. FreeHashes finds the files that
+// are missing.
 func (c *Checker) CompareWithManifest(ctx context.Context, deep bool) error {
 	if err := c.checkNames(); err != nil || c.DF11.Manifest == nil {
 		return err
@@ -202,8 +202,8 @@ func (c *Checker) CompareWithManifest(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// isListed reports whether a file is as the manifest lists it. Unless deep, it compares only the size
-// of weights without a published hash.
+// isListed reports whether a file is as the manifest lists it. Unless deep, it compares only the
+// size of weights without a published hash.
 func (c *Checker) isListed(ctx context.Context, f plan.File, o metadata.OutputFile,
 	deep bool) (bool, error) {
 	switch {
@@ -397,8 +397,9 @@ func (c *Checker) isSame(ctx context.Context, f, want plan.File, deep bool) (boo
 	return got == sum, err
 }
 
-// differs notes a file that isn't the same. If a pipeline may load the file for another component, differs
-// sets the ComponentError instead. A model without model_index.json has no other components.
+// differs notes a file that isn't the same. If a pipeline may load the file for another component,
+// differs sets the ComponentError instead. A model without model_index.json has no other
+// components.
 func (c *Checker) differs(name, how string) {
 	isPipeline := c.has(names.ModelIndex) || how != Missing && c.ofPipeline()
 	switch isPart := isPipeline && strings.Contains(name, "/") && reader.IsLoaded(name); {

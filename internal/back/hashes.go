@@ -44,8 +44,8 @@ func (c *Checker) FreeHashes(context.Context) error {
 	return nil
 }
 
-// OtherHashes reads the weight files whose SHA-256 FreeHashes can't compare because no Hub publishes
-// it, and compares that.
+// OtherHashes reads the weight files whose SHA-256 FreeHashes can't compare because no Hub
+// publishes it, and compares that.
 func (c *Checker) OtherHashes(ctx context.Context) error {
 	if c.DF11.Manifest == nil {
 		return nil

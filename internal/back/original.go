@@ -12,16 +12,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// To know what a DF11 model has to hold, this file plans its original again. The model's config.json
-// states the pattern dict. It doesn't state how the source's names became the output's, which
-// tensors stand for others, or which file of the source was converted. The manifest and the catalog
-// have hints at these, but no evidence: whatever the plan is, it covers each tensor of the source,
-// and the bits of each are compared.
+// To know what a DF11 model has to hold, this file plans its original again. The model's
+// config.json states the pattern dict. It doesn't state how the source's names became the output's,
+// which tensors stand for others, or which file of the source was converted. The manifest and the
+// catalog have hints at these, but no evidence: whatever the plan is, it covers each tensor of the
+// source, and the bits of each are compared.
 
 // OriginalOptions completes the options for opening the original of d. It takes layout and dict
 // from d, and the weight file or the pipeline's component from d's manifest. A copy of the original
-// may have its files elsewhere, and an original may have two sets of weights, so the caller tries the
-// options in order until the original opens. If none does, the first error counts.
+// may have its files elsewhere, and an original may have two sets of weights, so the caller tries
+// the options in order until the original opens. If none does, the first error counts.
 func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.PatternDict == nil {
 		opt.PatternDict = d.Dict
@@ -74,10 +74,10 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 }
 
 // PlanOriginal plans the original of d with the dict of d. A RefusedError means that no conversion
-// of the original has that dict. A model that ComfyUI's node loads is planned by the node's own dict,
-// whatever layout the manifest states. Without --like, names and ties come from the manifest's entry
-// if it fits the source, or else from the entry that fits best. F32 that is exact BF16 may be stored
-// as BF16; the comparison shows whether it is.
+// of the original has that dict. A model that ComfyUI's node loads is planned by the node's own
+// dict, whatever layout the manifest states. Without --like, names and ties come from the
+// manifest's entry if it fits the source, or else from the entry that fits best. F32 that is exact
+// BF16 may be stored as BF16; the comparison shows whether it is.
 func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) (*plan.Plan, error) {
 	if src.WeightFile != "" {

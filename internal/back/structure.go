@@ -45,8 +45,8 @@ type Checker struct {
 	component *ComponentError
 }
 
-// NewChecker returns a Checker of a pair that uses at least one worker. It compares files with main,
-// which [Pair.Main] returns, or if that's nil, with the original's commit.
+// NewChecker returns a Checker of a pair that uses at least one worker. It compares files with
+// main, which [Pair.Main] returns, or if that's nil, with the original's commit.
 func NewChecker(p Pair, workers int, main *plan.Source) *Checker {
 	return &Checker{Pair: p, workers: max(1, workers), main: main}
 }
@@ -173,8 +173,8 @@ func (c *Checker) Fits(units UnitSizes) error {
 	return nil
 }
 
-// CountTensors counts the tensors that are part of no compressed module, if no original says how many
-// were copied.
+// CountTensors counts the tensors that are part of no compressed module, if no original says how
+// many were copied.
 func (c *Checker) CountTensors() {
 	for _, name := range c.DF11.Tensors() {
 		leaf := catalog.Leaf(name)

@@ -17,8 +17,9 @@ const (
 )
 
 // SampleAliases compares tensors that aren't stored with those they must equal: small ones and with
-// all also others whole, of the rest eight runs. It returns how many bytes it compared. A difference
-// is a *spans.AliasError; if there is none, only the conversion shows that all bits are equal.
+// all also others whole, of the rest eight runs. It returns how many bytes it compared. A
+// difference is a *spans.AliasError; if there is none, only the conversion shows that all bits are
+// equal.
 func SampleAliases(ctx context.Context, src model.Source, p *plan.Plan,
 	all bool) (compared int64, err error) {
 	for _, a := range p.Aliases {

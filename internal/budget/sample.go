@@ -48,8 +48,8 @@ func (w wholeFiles) ReadRange(_ context.Context, file int, p []byte, off int64) 
 	return err
 }
 
-// DefaultSampleBytes returns how much of the weights an estimate may read. A small source is read in
-// full. Of others it's the usual share.
+// DefaultSampleBytes returns how much of the weights an estimate may read. A small source is read
+// in full. Of others it's the usual share.
 func DefaultSampleBytes(m *model.Model) int64 {
 	nBytes := m.Listing.WeightBytes()
 	if nBytes <= smallModel {

@@ -31,8 +31,8 @@ func newCanvas(w, h int) (*canvas, error) {
 // shades is how many shades of gray letters have, from transparent to opaque.
 const shades = 64
 
-// palette returns the shades, in order, and then the colors of the bars. Without a palette, the file
-// would be twice as large, and take four times as long.
+// palette returns the shades, in order, and then the colors of the bars. Without a palette, the
+// file would be twice as large, and take four times as long.
 func palette() color.Palette {
 	p := make(color.Palette, shades)
 	for i := range p {
@@ -44,7 +44,8 @@ func palette() color.Palette {
 // letters takes the pixels of gray letters.
 type letters struct{ *image.Paletted }
 
-// SetRGBA64 finds the shade by its opacity: a search in the palette would take longer than all else.
+// SetRGBA64 finds the shade by its opacity: a search in the palette would take longer than all
+// else.
 func (l letters) SetRGBA64(x, y int, c color.RGBA64) {
 	l.SetColorIndex(x, y, uint8((uint32(c.A)*(shades-1)+0x7fff)/0xffff))
 }

@@ -22,7 +22,8 @@ func makeMissing(ctx context.Context, j *job, t *targets) error {
 	if err != nil {
 		return err
 	}
-	// an earlier run with less disk has uploaded some already, and only a commit makes them readable
+	// an earlier run with less disk has uploaded some already, and only a commit makes them
+	// readable
 	gone := func(o ledger.Output) bool { return !o.Here }
 	work.Wait = j.CommitWait == 0 && j.Part.Whole() &&
 		budget.Wait(j.Plan, j.outputs, division.Disk) && !slices.ContainsFunc(work.Leftovers, gone)

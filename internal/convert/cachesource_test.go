@@ -81,8 +81,9 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestVerifyWithDamagedCache checks that verify doesn't blame a DF11 model, published or in a folder,
-// for a damaged copy of its original, whether a weight or only the file's hash shows the damage.
+// TestVerifyWithDamagedCache checks that verify doesn't blame a DF11 model, published or in a
+// folder, for a damaged copy of its original, whether a weight or only the file's hash shows the
+// damage.
 func TestVerifyWithDamagedCache(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

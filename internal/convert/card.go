@@ -68,10 +68,10 @@ func pipelineOf(m *model.Model) string {
 // have about 20 base models.
 const maxNames = 50
 
-// checkNames leaves out of the card what the source's card calls a model or a data set, but may be a
-// path: the Hub has none of that name, or, if it isn't asked, something lies there on this disk. If
-// strangers may see the card, what is private stays unnamed, too. Only a local source has such names:
-// a Hub's card is that of a repo.
+// checkNames leaves out of the card what the source's card calls a model or a data set, but may be
+// a path: the Hub has none of that name, or, if it isn't asked, something lies there on this disk.
+// If strangers may see the card, what is private stays unnamed, too. Only a local source has such
+// names: a Hub's card is that of a repo.
 func (j *job) checkNames(ctx context.Context) {
 	if !j.Model.Local {
 		return

@@ -195,8 +195,8 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 	}
 }
 
-// TestLastCommitOpensFilesOneAtATime checks that the number of files that a run copies doesn't matter
-// to a system's limit on open files.
+// TestLastCommitOpensFilesOneAtATime checks that the number of files that a run copies doesn't
+// matter to a system's limit on open files.
 func TestLastCommitOpensFilesOneAtATime(t *testing.T) {
 	t.Parallel()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: hubtest.OwnPicture})

@@ -153,8 +153,8 @@ func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 	return err
 }
 
-// copy copies a file to the folder, unless it's there, and sets its SHA-256. If the file isn't as it
-// was compared, the error is a ChangedError, and the folder doesn't get it.
+// copy copies a file to the folder, unless it's there, and sets its SHA-256. If the file isn't as
+// it was compared, the error is a ChangedError, and the folder doesn't get it.
 func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 	in, err := k.from.OpenFile(ctx, s.Path)
 	if err != nil {

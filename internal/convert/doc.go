@@ -19,8 +19,8 @@
 //
 // run.go shows the whole way; retry.go decides after a failed attempt. Three nouns share the work:
 // the job (job.go) is what was asked for, the targets (targets.go) are where it goes and what is
-// done there, and the result (result.go) is what is written at the end. Each step is a function of a
-// job and its targets.
+// done there, and the result (result.go) is what is written at the end. Each step is a function of
+// a job and its targets.
 //
 // At level full, a verification (verify.go) goes forward without encoding. At level proof it goes
 // back but writes no files, and a decoding (decode.go) goes back and writes them. docs/design.md

@@ -16,8 +16,8 @@ import (
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// widened returns the files of a model with F32 instead of BF16. inexact gives, by tensor, the first
-// value that gets a bit which BF16 can't hold, and how many values get it.
+// widened returns the files of a model with F32 instead of BF16. inexact gives, by tensor, the
+// first value that gets a bit which BF16 can't hold, and how many values get it.
 func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[string][]byte {
 	t.Helper()
 	files := m.Files()

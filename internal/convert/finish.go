@@ -40,8 +40,8 @@ func finish(ctx context.Context, j *job, t *targets, sendAll bool) (*Report, err
 	return report, nil
 }
 
-// complete completes each target with a result, whose copied files are there already. It returns the
-// SHA-256 of the manifest, that of the repo if there are two.
+// complete completes each target with a result, whose copied files are there already. It returns
+// the SHA-256 of the manifest, that of the repo if there are two.
 func complete(ctx context.Context, r *result, t *targets,
 	copied []publish.SideFile) (manifest string, err error) {
 	files, err := r.files(copied)

@@ -178,8 +178,8 @@ func TestVerifyFindsOneBit(t *testing.T) {
 	}
 }
 
-// unread reports whether a level may overlook a byte of a tensor: decoding alone does not read every
-// byte of these, and a proof does not compare with the manifest's hashes.
+// unread reports whether a level may overlook a byte of a tensor: decoding alone does not read
+// every byte of these, and a proof does not compare with the manifest's hashes.
 func unread(name string, level convert.Level) bool {
 	return level == convert.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
 }

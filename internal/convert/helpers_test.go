@@ -69,8 +69,8 @@ type world struct {
 	change []func(*convert.Options)
 }
 
-// Worlds are in memory, where clients reach the hub through its RoundTrip. One that listens is for a
-// test to which the network matters.
+// Worlds are in memory, where clients reach the hub through its RoundTrip. One that listens is for
+// a test to which the network matters.
 var (
 	inMemory  = hubtest.InMemory("https://hub.test", "https://storage.test")
 	listening = hubtest.InMemory("", "")
@@ -134,8 +134,8 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	return convertWith(ctx, t, w.client(t), sourceRepo, w.plan, slices.Concat([]func(*convert.Options){ours}, w.change, change)...)
 }
 
-// convertWith runs the conversion of a repo, with @revision behind it if that is not main, or of the
-// folder with this absolute path. A change says which repo of the client's hub it's pushed to.
+// convertWith runs the conversion of a repo, with @revision behind it if that is not main, or of
+// the folder with this absolute path. A change says which repo of the client's hub it's pushed to.
 func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string, p plan.Options, change ...func(*convert.Options)) (*convert.Report, error) {
 	t.Helper()
 	opt := convert.Options{

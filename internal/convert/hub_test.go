@@ -74,8 +74,8 @@ func TestHubEqualsLocal(t *testing.T) {
 	}
 }
 
-// namesSource lists the files that show the source's name or size, so that two sources with the same
-// weights differ in them.
+// namesSource lists the files that show the source's name or size, so that two sources with the
+// same weights differ in them.
 func namesSource(file string) bool {
 	return file == "README.md" || file == "df11.png" || file == names.Manifest
 }

@@ -38,7 +38,8 @@ func newJob(opt Options) (*job, error) {
 	return j, j.readFront()
 }
 
-// A CardError means that the source's card can't be read, so that nothing is known about its license.
+// A CardError means that the source's card can't be read, so that nothing is known about its
+// license.
 type CardError struct{ error }
 
 func (e *CardError) Unwrap() error { return e.error }

@@ -71,8 +71,8 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	return n
 }
 
-// killedIn runs a conversion in a folder, and returns a copy of the folder as a kill would leave it once
-// the k-th range of a file is asked for. The run may end before.
+// killedIn runs a conversion in a folder, and returns a copy of the folder as a kill would leave it
+// once the k-th range of a file is asked for. The run may end before.
 func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*convert.Options)) (work string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -24,8 +24,8 @@ func manyOutputs() *hubtest.Model {
 }
 
 // TestLeftoversKeepToTheDisk checks that finished outputs of a stopped run count against the next
-// run's disk budget until they are uploaded. In virtual time, an upload that takes a second ends once
-// the run has come as far as it can without it.
+// run's disk budget until they are uploaded. In virtual time, an upload that takes a second ends
+// once the run has come as far as it can without it.
 func TestLeftoversKeepToTheDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, leftoversKeepToTheDisk)

@@ -72,8 +72,8 @@ func (s writtenLate) Unchanged(file int) error {
 // TestLocalSourceNeverChangesUnseen checks that a source that is written to during the conversion,
 // for example by an unfinished copy, never becomes a finished model. Its bytes are read more than
 // once, so the hash could be that of other bytes. Afterwards the source is another model: the next
-// run refuses what the journal lists of the first one, and with force converts that. If no output had
-// its name yet, there's nothing to refuse.
+// run refuses what the journal lists of the first one, and with force converts that. If no output
+// had its name yet, there's nothing to refuse.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*convert.Options, *writer){
@@ -193,9 +193,9 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	}
 }
 
-// TestSideFileChanges checks that a result gets a file without weights only as it was when the source's
-// copy of a public repo was proven, which makes the target public, or when it was compared with the
-// same file of the output folder, which stays then.
+// TestSideFileChanges checks that a result gets a file without weights only as it was when the
+// source's copy of a public repo was proven, which makes the target public, or when it was compared
+// with the same file of the output folder, which stays then.
 func TestSideFileChanges(t *testing.T) {
 	t.Parallel()
 	const config, other = "config.json", "generation_config.json"

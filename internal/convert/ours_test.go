@@ -89,14 +89,14 @@ type ownership struct {
 
 const user = "the user"
 
-// TestOnlyAnUpdateDeletes checks that a run without --force changes and removes only what runs of the
-// same result have written, whatever else a folder or a branch holds: results of other sources, other
-// files, components or folders of one name, and files of the user with the very bytes of the source.
-// With --force, it also replaces and removes what runs of other results have written, but removes
-// nothing of the user's. It says what it will remove. A conflict names files of
-// others alone; without these, a run ends well. A run that ends well has made its whole result,
-// without a file of the former one. The runs are killed, make parts, and meet: two at once, or the
-// user's commits.
+// TestOnlyAnUpdateDeletes checks that a run without --force changes and removes only what runs of
+// the same result have written, whatever else a folder or a branch holds: results of other sources,
+// other files, components or folders of one name, and files of the user with the very bytes of the
+// source. With --force, it also replaces and removes what runs of other results have written, but
+// removes nothing of the user's. It says what it will remove. A conflict names files of others
+// alone; without these, a run ends well. A run that ends well has made its whole result, without a
+// file of the former one. The runs are killed, make parts, and meet: two at once, or the user's
+// commits.
 func TestOnlyAnUpdateDeletes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -247,8 +247,8 @@ func (o *ownership) sourceFile(m *maker, name string) []byte {
 	return b
 }
 
-// userHas puts a file there, or removes it. What a maker has written last there is its own again: no
-// one could tell.
+// userHas puts a file there, or removes it. What a maker has written last there is its own again:
+// no one could tell.
 func (o *ownership) userHas(name string, b []byte) {
 	before := o.files()
 	if old, there := before[name]; there && b != nil && old == string(b) || !there && b == nil {
@@ -398,7 +398,8 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 	}
 }
 
-// makeWay has the user take away what a run has named, if all of that is his. Then the run ends well.
+// makeWay has the user take away what a run has named, if all of that is his. Then the run ends
+// well.
 func (o *ownership) makeWay(err error, makers []*maker) {
 	conflict := (*publish.ConflictError)(nil)
 	if !errors.As(err, &conflict) || len(makers) > 1 || o.t.Failed() {

@@ -123,10 +123,10 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestAsFastAsTheLine converts over lines of known speed, in virtual time, in which processors and
-// disks are infinitely fast. Reading, encoding, and uploading overlap so well that the time is that of
-// the slower direction, whatever the size of the files and the latency: 1.01 to 1.04 as a rule, and
-// up to 1.06 by the order in which goroutines happen to run, which the race detector changes. The
-// bound is for faults of design: one upload too few at once costs 0.4.
+// disks are infinitely fast. Reading, encoding, and uploading overlap so well that the time is that
+// of the slower direction, whatever the size of the files and the latency: 1.01 to 1.04 as a rule,
+// and up to 1.06 by the order in which goroutines happen to run, which the race detector changes.
+// The bound is for faults of design: one upload too few at once costs 0.4.
 func TestAsFastAsTheLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT TESTED: in short runs, such as those for races, how fast a line is used")
@@ -149,8 +149,8 @@ func TestAsFastAsTheLine(t *testing.T) {
 }
 
 // BenchmarkOverlap does the same over real connections, and reports the wall time as a multiple of
-// what the slower direction takes alone. Lines are slow enough that no idle machine is limited by its
-// processor.
+// what the slower direction takes alone. Lines are slow enough that no idle machine is limited by
+// its processor.
 //
 //	go test -run '^$' -bench Overlap -benchtime 1x ./internal/convert
 func BenchmarkOverlap(b *testing.B) {

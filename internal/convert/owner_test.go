@@ -58,8 +58,8 @@ func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// TestFilesOfALocalSourceInARepo checks that a file in the target repo that has the bytes of a local
-// source's file stays and isn't ours, and that a run refuses another file of that name.
+// TestFilesOfALocalSourceInARepo checks that a file in the target repo that has the bytes of a
+// local source's file stays and isn't ours, and that a run refuses another file of that name.
 func TestFilesOfALocalSourceInARepo(t *testing.T) {
 	t.Parallel()
 	const name = "tokenizer.json"

@@ -68,8 +68,8 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 }
 
 // TestPartsOfTwoFolders checks the finishing run of parts that other machines made of a folder with
-// one other bit. It doesn't own them. If the bit is where no sample of a weight file is, it makes the
-// wrong outputs again.
+// one other bit. It doesn't own them. If the bit is where no sample of a weight file is, it makes
+// the wrong outputs again.
 func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 1, Extra: hubtest.OwnPicture})

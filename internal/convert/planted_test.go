@@ -272,9 +272,9 @@ func TestNoJournalIsAWitness(t *testing.T) {
 	}
 }
 
-// TestFailedRebuildIsRepeated checks that a source file that outputs of earlier runs didn't give back
-// is rebuilt from the new ones, too, although it was hashed while they were made. No one says that
-// the source is wrong.
+// TestFailedRebuildIsRepeated checks that a source file that outputs of earlier runs didn't give
+// back is rebuilt from the new ones, too, although it was hashed while they were made. No one says
+// that the source is wrong.
 func TestFailedRebuildIsRepeated(t *testing.T) {
 	t.Parallel()
 	w, work := newWorld(t, small()), t.TempDir()

@@ -19,9 +19,9 @@ import (
 
 // rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
 // headers of their outputs, and rebuilds the source files of these, those that this run didn't hash
-// in one pass, and those that failed before. It compares the SHA-256 of each with the published one.
-// Then the weights of the outputs are known, and how a conversion stores them is compared, too. It
-// leaves out what the run takes over.
+// in one pass, and those that failed before. It compares the SHA-256 of each with the published
+// one. Then the weights of the outputs are known, and how a conversion stores them is compared,
+// too. It leaves out what the run takes over.
 func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string]bool) error {
 	earlier := slices.DeleteFunc(slices.Clone(j.outputs), func(o *spans.Output) bool {
 		done, _ := t.ledger.Output(o.Path)

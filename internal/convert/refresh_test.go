@@ -290,8 +290,8 @@ func TestRenamedTarget(t *testing.T) {
 	}
 }
 
-// TestBranchOfRenamedTarget checks that a branch is up to date after the target was renamed, although
-// its card has the new name and the run is given the former one.
+// TestBranchOfRenamedTarget checks that a branch is up to date after the target was renamed,
+// although its card has the new name and the run is given the former one.
 func TestBranchOfRenamedTarget(t *testing.T) {
 	t.Parallel()
 	w, _, _ := toRefresh(t)

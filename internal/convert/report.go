@@ -111,8 +111,8 @@ func UpToDateReport(s *publish.UpToDate) *Report {
 	return r
 }
 
-// listedSizes returns, of the source files that a manifest lists, the bytes without the tensors that
-// are left out and the copies of tied ones, and how many F32 weights the units take.
+// listedSizes returns, of the source files that a manifest lists, the bytes without the tensors
+// that are left out and the copies of tied ones, and how many F32 weights the units take.
 func listedSizes(m *metadata.Manifest) (kept, nExactF32 int64) {
 	inSource, taken := map[string]string{}, map[string]int64{} // weights by the source's names
 	for _, r := range m.Renamed {

@@ -102,8 +102,8 @@ func (r *Run) Convert(ctx context.Context) (report *Report, err error) {
 	return report, nil
 }
 
-// discard closes the folder without anything that this run and earlier ones made there, because no run
-// can go on with it.
+// discard closes the folder without anything that this run and earlier ones made there, because no
+// run can go on with it.
 func (r *Run) discard() error {
 	t := r.targets
 	if r.targets = nil; t == nil {

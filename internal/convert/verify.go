@@ -72,8 +72,8 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	return r, r.first()
 }
 
-// VerifyAlone checks a DF11 model whose original no one names. Beyond LevelStructure, it compares the
-// SHA-256 of every file with the manifest, and rebuilds the original's files as the manifest
+// VerifyAlone checks a DF11 model whose original no one names. Beyond LevelStructure, it compares
+// the SHA-256 of every file with the manifest, and rebuilds the original's files as the manifest
 // describes them. That shows that the model is what the manifest says, and not where it comes from,
 // so the report stays at LevelStructure. Every fault is the model's. Its errors are those of
 // [Verify].
@@ -115,8 +115,8 @@ func (v *verification) listed(ctx context.Context) error {
 	return v.check.CompareWithManifest(ctx, v.Level != LevelStructure)
 }
 
-// restore rebuilds the original's files as the manifest describes them, without writing them, if the
-// level asks for it and nothing is wrong so far.
+// restore rebuilds the original's files as the manifest describes them, without writing them, if
+// the level asks for it and nothing is wrong so far.
 func (v *verification) restore(ctx context.Context) error {
 	if v.Level == LevelStructure || v.report.faulty() || v.DF11.Manifest == nil {
 		return nil
@@ -195,8 +195,8 @@ func (v *verification) alone(ctx context.Context) error {
 	return nil
 }
 
-// original returns the weight files of the original with the SHA-256 of each. It computes those that
-// no one has published.
+// original returns the weight files of the original with the SHA-256 of each. It computes those
+// that no one has published.
 func (v *verification) original(ctx context.Context) ([]model.File, error) {
 	if v.hashed == nil {
 		files := v.Model.Original().Files()

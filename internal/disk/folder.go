@@ -35,9 +35,9 @@ type Folder struct {
 	// the folder inside for everything but the result: lock, journals, spools, and unfinished files
 	State *os.Root
 
-	// Versions has the version of every file that may be replaced or removed, except for the state's
-	// files, which all belong to the run. Other files, and files that have changed, stay, and
-	// InTheWay returns the error.
+	// Versions has the version of every file that may be replaced or removed, except for the
+	// state's files, which all belong to the run. Other files, and files that have changed, stay,
+	// and InTheWay returns the error.
 	Versions map[string]string
 	InTheWay func(name string) error
 
@@ -89,8 +89,8 @@ func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 	return f, nil
 }
 
-// OpenOrRead is OpenFolder, but it also opens a folder that exists and can't be written to. That one
-// isn't locked, its state is a new folder for temporary files, and [Folder.ReadOnly] returns an
+// OpenOrRead is OpenFolder, but it also opens a folder that exists and can't be written to. That
+// one isn't locked, its state is a new folder for temporary files, and [Folder.ReadOnly] returns an
 // error, as every change of it does.
 func OpenOrRead(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	f, err := OpenFolder(kind, dir, perm)
@@ -135,8 +135,8 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	return f, nil
 }
 
-// madeName is the file of the state that says that a run has made the folder, so that a later run may
-// remove it.
+// madeName is the file of the state that says that a run has made the folder, so that a later run
+// may remove it.
 const madeName = "made"
 
 // mark adds that file if this run has made the folder, and else looks for one of an earlier run.
@@ -280,8 +280,8 @@ func (f *Folder) checkOwner(name string) error {
 	return f.refuse(&UnsafeError{f.path(name), whose(info), withoutOthers(info)})
 }
 
-// refuse returns the error about a folder, unless the file system keeps neither owners nor modes, as a
-// new file shows. There, everyone with access to the disk could write to it.
+// refuse returns the error about a folder, unless the file system keeps neither owners nor modes,
+// as a new file shows. There, everyone with access to the disk could write to it.
 func (f *Folder) refuse(unsafe *UnsafeError) error {
 	file, err := CreateIn(f.Root, ".", ".", 0o600, 0)
 	if err != nil {
@@ -295,8 +295,8 @@ func (f *Folder) refuse(unsafe *UnsafeError) error {
 	return err
 }
 
-// Lstat describes a file. A path that leads out of the folder is an error. If a folder on the path is
-// a link, even to another place in the folder, the error is an *UnsafeError.
+// Lstat describes a file. A path that leads out of the folder is an error. If a folder on the path
+// is a link, even to another place in the folder, the error is an *UnsafeError.
 func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	if dir := path.Dir(name); dir != "." && dir != name {
 		if _, err := f.lstatFolder(dir); err != nil {

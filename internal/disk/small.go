@@ -33,8 +33,8 @@ func Read(path string, limit int64) ([]byte, error) {
 }
 
 // ReadInput is Read for a file that the user names: if there's none, that's the user's mistake. It
-// also accepts a pipe, because a shell passes the output of a command as one. It waits for the pipe's
-// writer until ctx ends, and then returns ctx's cause.
+// also accepts a pipe, because a shell passes the output of a command as one. It waits for the
+// pipe's writer until ctx ends, and then returns ctx's cause.
 func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
 	b, err := await(ctx, func() ([]byte, error) { return read(os.Open, path, limit) })
 	if errors.Is(err, fs.ErrNotExist) {

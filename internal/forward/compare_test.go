@@ -21,8 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// fetchedAll returns what a maker has fetched of a small local source, and the maker. read, which may be
-// nil, puts something before the source.
+// fetchedAll returns what a maker has fetched of a small local source, and the maker. read, which
+// may be nil, puts something before the source.
 func fetchedAll(t *testing.T, read func(model.Source, []*spans.Output) model.Source) (*maker, <-chan *fetch.Task) {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,8 +82,8 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	}
 }
 
-// otherReading is a local source whose bytes, read at random, have another bit at an offset than those
-// read in order, which are hashed: as if a program had written to the mapped file in between.
+// otherReading is a local source whose bytes, read at random, have another bit at an offset than
+// those read in order, which are hashed: as if a program had written to the mapped file in between.
 type otherReading struct {
 	model.Source
 	off int64
@@ -104,10 +104,10 @@ func (r otherBit) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// A file that equals what the source gave twice isn't verified if the hash is of something else: the
-// tensors of a folder's output are read once for the hash, and again for the file. Of a unit's weights, the
-// encoder notices that; of copied tensors, only this comparison does. A spool goes once its output is
-// compared, unless the next run could use it.
+// A file that equals what the source gave twice isn't verified if the hash is of something else:
+// the tensors of a folder's output are read once for the hash, and again for the file. Of a unit's
+// weights, the encoder notices that; of copied tensors, only this comparison does. A spool goes
+// once its output is compared, unless the next run could use it.
 func TestHashAndFileAreOfTheSameBytes(t *testing.T) {
 	other := func(src model.Source, outputs []*spans.Output) model.Source {
 		i := slices.IndexFunc(outputs, func(o *spans.Output) bool { return len(o.Copied) > 0 })

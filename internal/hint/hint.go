@@ -1,11 +1,11 @@
 // Package hint has the one table from the cause of an error to what the user can do about it
-// (table.go). The package that knows a cause names its row, with the facts that the text mentions; no
-// other package has texts of hints. The texts name the flags of the command, whose users are most
-// of those who read them. Errors carry hints as values, so that a list can say something else without
-// reading texts again.
+// (table.go). The package that knows a cause names its row, with the facts that the text mentions;
+// no other package has texts of hints. The texts name the flags of the command, whose users are
+// most of those who read them. Errors carry hints as values, so that a list can say something else
+// without reading texts again.
 //
-// To add a hint, add a row to the table, and a row to mishaps in cmd/df11-convert, which follows it:
-// TestHintsHelp fails for a row that no test follows.
+// To add a hint, add a row to the table, and a row to mishaps in cmd/df11-convert, which follows
+// it: TestHintsHelp fails for a row that no test follows.
 package hint
 
 import (
@@ -28,12 +28,12 @@ type listed struct{ cause, text string }
 
 var rows []Hint
 
-// row adds a row to the table. Words in braces are facts, which [Hint.With] fills in. A command that
-// lacks a flag of text says the first of less whose flags it has.
+// row adds a row to the table. Words in braces are facts, which [Hint.With] fills in. A command
+// that lacks a flag of text says the first of less whose flags it has.
 func row(cause, text string, less ...string) Hint { return rowOr(cause, text, Hint{}, less...) }
 
-// rowOr is row for what can't be followed in a list, because it names flags of a single model: a list
-// has none, its entries have members instead. So inList takes the row's place there.
+// rowOr is row for what can't be followed in a list, because it names flags of a single model: a
+// list has none, its entries have members instead. So inList takes the row's place there.
 func rowOr(cause, text string, inList Hint, less ...string) Hint {
 	h := Hint{Cause: cause, text: text, list: listed{inList.Cause, inList.text}}
 	for _, other := range less {
@@ -70,8 +70,8 @@ func (h Hint) ForList() Hint {
 	return Hint{Cause: h.list.cause, text: h.list.text}
 }
 
-// For returns the hint with the first of its texts that fits, such as one that names only flags of the
-// running command. If none does, it's the zero Hint: no hint is better than one that can't be
+// For returns the hint with the first of its texts that fits, such as one that names only flags of
+// the running command. If none does, it's the zero Hint: no hint is better than one that can't be
 // followed.
 func (h Hint) For(fits func(text string) bool) Hint {
 	for _, text := range strings.Split(h.text+h.less, "\x00") {

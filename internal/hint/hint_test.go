@@ -19,8 +19,8 @@ var anyFact = regexp.MustCompile(`\{\$?\w+\}`)
 // ours are the facts whose values are words of this project's own.
 var ours = []string{"{layout}", "{mode}", "{command}", "{flag}", "{number}"}
 
-// TestFactsInCommandsAreQuoted wants a value from a repo, a folder, or the user to be one word of each
-// command that a hint has, whatever the value, so that you can paste the command.
+// TestFactsInCommandsAreQuoted wants a value from a repo, a folder, or the user to be one word of
+// each command that a hint has, whatever the value, so that you can paste the command.
 func TestFactsInCommandsAreQuoted(t *testing.T) {
 	found := 0
 	for _, row := range hint.All() {

@@ -34,15 +34,16 @@ func Misspelled(unknown string, names []string) string {
 	return near[0]
 }
 
-// Begun returns up to five of the names that begin like an unknown one, the most similar first: less
-// than a third of its bytes are wrong.
+// Begun returns up to five of the names that begin like an unknown one, the most similar first:
+// less than a third of its bytes are wrong.
 func Begun(unknown string, names []string) []string {
 	return Near(unknown, slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return 3*slices.Min(editsTo(unknown, n)) >= len(unknown)
 	}))
 }
 
-// edits returns how many bytes must be added, removed, or replaced to turn a into b, in whatever case.
+// edits returns how many bytes must be added, removed, or replaced to turn a into b, in whatever
+// case.
 func edits(a, b string) int {
 	all := editsTo(a, b)
 	return all[len(all)-1]

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// ShellWord quotes a text, if necessary, so that it is one word of a command line of this system, and
-// one line.
+// ShellWord quotes a text, if necessary, so that it is one word of a command line of this system,
+// and one line.
 func ShellWord(text string) string {
 	if runtime.GOOS == "windows" {
 		return windowsWord(text)
@@ -41,11 +41,12 @@ func PosixWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// windowsSafe matches words that cmd.exe and PowerShell read as they are. PowerShell splits words at
-// commas, and gives @ a meaning at the beginning.
+// windowsSafe matches words that cmd.exe and PowerShell read as they are. PowerShell splits words
+// at commas, and gives @ a meaning at the beginning.
 var windowsSafe = regexp.MustCompile(`^[\w./\\+:=-][\w./\\+:=@-]*$`)
 
-// windowsWord quotes for cmd.exe and PowerShell. What they read differently is quoted for PowerShell.
+// windowsWord quotes for cmd.exe and PowerShell. What they read differently is quoted for
+// PowerShell.
 func windowsWord(text string) string {
 	switch {
 	case windowsSafe.MatchString(text):

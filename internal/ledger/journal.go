@@ -19,7 +19,8 @@ import (
 // version is the version of the journals that this program writes and reads.
 const version = 1
 
-// lastPrerelease is the last version of the journals from before the first release, which began at 2.
+// lastPrerelease is the last version of the journals from before the first release, which began at
+// 2.
 const lastPrerelease = 3
 
 // record is one line of a journal: the head, or one thing that is done.
@@ -79,9 +80,9 @@ func newClaim(h head) Claim {
 }
 
 // ReadJournal returns what a journal claims. A kill can leave a torn last line; ReadJournal stops
-// there. If a newer program wrote the journal, ReadJournal sets only Newer. The claim is empty if the
-// head is torn or of another version, if the journal is larger than a conversion can make it, or if
-// it names a file as no conversion does.
+// there. If a newer program wrote the journal, ReadJournal sets only Newer. The claim is empty if
+// the head is torn or of another version, if the journal is larger than a conversion can make it,
+// or if it names a file as no conversion does.
 func ReadJournal(b []byte) Claim {
 	var numbered struct {
 		Version int `json:"version"`
@@ -111,8 +112,8 @@ func ReadJournal(b []byte) Claim {
 	return c.checked()
 }
 
-// checked returns the claim, or an empty one if a path in it isn't safe on every system. No conversion
-// makes such a file, and "./x" would be a second name of the file x.
+// checked returns the claim, or an empty one if a path in it isn't safe on every system. No
+// conversion makes such a file, and "./x" would be a second name of the file x.
 func (c Claim) checked() Claim {
 	paths := slices.AppendSeq(slices.Collect(maps.Keys(c.Outputs)), maps.Keys(c.tensors))
 	for _, o := range c.Outputs {
@@ -282,8 +283,8 @@ func (l *Ledger) ForRepo(former []names.File, more []Output) []byte {
 	return b
 }
 
-// begin returns the start of every journal: h with what all of them say, and the files that are ours
-// but aren't outputs.
+// begin returns the start of every journal: h with what all of them say, and the files that are
+// ours but aren't outputs.
 func (l *Ledger) begin(h head) []byte {
 	h.Version, h.Plan, h.Result, h.Commit = version, l.digest, l.identity, l.commit
 	b := record{head: &h}.line()

@@ -99,7 +99,8 @@ type Ledger struct {
 	identity plan.Identity
 	commit   string       // of the source
 	former   []names.File // files that former conversions left in the folder
-	// files of this run that aren't outputs: those next to them, and committed outputs to make again
+	// files of this run that aren't outputs: those next to them, and committed outputs to make
+	// again
 	named   []names.File
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output

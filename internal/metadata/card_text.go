@@ -81,8 +81,8 @@ func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	return sum
 }
 
-// RunsInF32 reports whether the original runs in F32 unless its user says otherwise: its weights are
-// stored so, and its config doesn't ask for BF16.
+// RunsInF32 reports whether the original runs in F32 unless its user says otherwise: its weights
+// are stored so, and its config doesn't ask for BF16.
 func (in CardInput) RunsInF32() bool {
 	config, err := catalog.ReadConfig(names.Config, in.Config)
 	return in.F32Bytes > 0 && (err != nil || !config.AsksForBF16())
@@ -159,8 +159,8 @@ func (in CardInput) AutoClass() string {
 	return ""
 }
 
-// MakesImages reports whether the pipeline makes a picture from a prompt alone, by the task that the
-// source or the Hub states, or else by its classes.
+// MakesImages reports whether the pipeline makes a picture from a prompt alone, by the task that
+// the source or the Hub states, or else by its classes.
 func (in CardInput) MakesImages() bool {
 	isTask := strings.Contains(in.Class(), "2D")
 	if task := in.Source.PipelineTag.or(in.PipelineTag); task != nil {
@@ -258,7 +258,8 @@ func (in CardInput) InstallOwn() string {
 	return "pip install " + packages + "  # and the wheel of df11-convert, which holds df11"
 }
 
-// PathOwn returns the arguments that name the model in Python: the repo and its branch, or the folder.
+// PathOwn returns the arguments that name the model in Python: the repo and its branch, or the
+// folder.
 func (in CardInput) PathOwn() string {
 	path := strconv.QuoteToASCII(cmp.Or(in.Repo, in.Name))
 	if in.Branch != "" {
@@ -358,8 +359,8 @@ func (in CardInput) Origin() string {
 	return "comes from " + code(in.Plan.Provenance)
 }
 
-// GPUs returns the rows of the table of GPUs, with the longest context of one sequence if the config
-// says what a token takes.
+// GPUs returns the rows of the table of GPUs, with the longest context of one sequence if the
+// config says what a token takes.
 func (in CardInput) GPUs() []fits.Fit {
 	w := fits.Weights{BF16: in.SourceBytes, DF11: in.OutputBytes, Largest: in.LargestModule()}
 	rows, cache := w.Table(), fits.ReadCache(in.Config)

@@ -33,8 +33,8 @@ func MarkCard(card []byte) []byte {
 	return join(head, []byte("\n"), bytes.TrimLeft(card[len(head):], "\n"), nil, head)
 }
 
-// join writes a card: a front matter, what lies above our part, our part, and what lies below it. It
-// marks the part with the hashes of our own front matter.
+// join writes a card: a front matter, what lies above our part, our part, and what lies below it.
+// It marks the part with the hashes of our own front matter.
 func join(head, above, part, below, own []byte) []byte {
 	mark := fmt.Appendf(nil, beginText, sum(part), sum(own), recordOf(own))
 	return slices.Concat(head, above, mark, part, []byte(endMark), below)
@@ -77,8 +77,8 @@ func CardPart(card []byte) string {
 	return ""
 }
 
-// NamesBranch reports whether the commands in our part of a card name a repo's branch. Without such a
-// part, it's not for us to name it.
+// NamesBranch reports whether the commands in our part of a card name a repo's branch. Without such
+// a part, it's not for us to name it.
 func NamesBranch(card []byte, repo, branch string) bool {
 	c := splitCard(card)
 	return c == nil || bytes.Contains(c.part, []byte(human.PosixWord(CardInput{Repo: repo, Branch: branch}.Spec())+" "))
@@ -93,9 +93,9 @@ const quantizedBy = "quantized_by"
 // LicenseMembers are the members that say the license.
 var LicenseMembers = []string{"license", "license_name", "license_link"}
 
-// HasFront reports whether the card was written with the front matter that another card of ours has,
-// whatever others have changed in it since. It ignores who published the model, because a folder's
-// card may not say that.
+// HasFront reports whether the card was written with the front matter that another card of ours
+// has, whatever others have changed in it since. It ignores who published the model, because a
+// folder's card may not say that.
 func HasFront(card, other []byte) bool {
 	c := splitCard(card)
 	if c == nil || c.written == nil {
@@ -194,10 +194,10 @@ func memberAt(of *yaml.Node, name string) int {
 	return at
 }
 
-// renewMembers returns an edited front matter with our present members, as far as they're ours: they
-// are as we wrote them, or always has them. What someone has removed stays away. Without a record of
-// what we wrote, all that we write now is ours, and so is what says the license, because an old one
-// would be wrong. It returns nil if a block can't be read.
+// renewMembers returns an edited front matter with our present members, as far as they're ours:
+// they are as we wrote them, or always has them. What someone has removed stays away. Without a
+// record of what we wrote, all that we write now is ours, and so is what says the license, because
+// an old one would be wrong. It returns nil if a block can't be read.
 func renewMembers(edited, ours []byte, written record, always []string) []byte {
 	if !frontMatterBlock.Match(edited) {
 		return ours
@@ -252,8 +252,8 @@ func renewMembers(edited, ours []byte, written record, always []string) []byte {
 	return b.Bytes()
 }
 
-// keepAnchors moves the anchors of a value that was taken out of a mapping to the first alias of each,
-// which then holds the value itself.
+// keepAnchors moves the anchors of a value that was taken out of a mapping to the first alias of
+// each, which then holds the value itself.
 func keepAnchors(left, gone *yaml.Node) {
 	for _, child := range gone.Content {
 		keepAnchors(left, child)

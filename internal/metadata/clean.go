@@ -129,7 +129,8 @@ func (m member) remove(why string, wrong func(v string) bool) (did []string) {
 	return did
 }
 
-// removeTokens removes the values that look like access tokens, or hold one. It says so without them.
+// removeTokens removes the values that look like access tokens, or hold one. It says so without
+// them.
 func (m member) removeTokens() (did []string) {
 	*m.values = slices.DeleteFunc(slices.Clone(*m.values), func(v string) bool {
 		issuer, _ := names.AccessToken(v)

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// TestClean checks that a card has no value that the Hub refuses, whatever the source's card has, that
-// the run can name each value that's gone, and that nothing else is.
+// TestClean checks that a card has no value that the Hub refuses, whatever the source's card has,
+// that the run can name each value that's gone, and that nothing else is.
 func TestClean(t *testing.T) {
 	token := "hf_" + strings.Repeat("aB", 17) // put together, for secret scanners
 	for lines, want := range map[string]struct{ card, named string }{
@@ -93,8 +93,8 @@ func TestRepeatedMember(t *testing.T) {
 	}
 }
 
-// TestCleanedValuesAreHarmless gives every member values that a page must not show, and wants none of
-// them to be left: of license_link, only https addresses and the paths of files, and nothing but
+// TestCleanedValuesAreHarmless gives every member values that a page must not show, and wants none
+// of them to be left: of license_link, only https addresses and the paths of files, and nothing but
 // single lines of the others.
 func TestCleanedValuesAreHarmless(t *testing.T) {
 	bad := []string{"javascript:alert(1)", "JavaScript:alert(1)", "java\nscript:alert(1)", " javascript:alert(1)", "\x01javascript:alert(1)",

@@ -74,8 +74,8 @@ var frontMatterBlock = regexp.MustCompile(
 	`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
 
 // These bound the block. Real ones have a few kilobytes, or hundreds with a model-index, and about
-// 20 members. The YAML library compares each member's name with each other, and takes some 200 bytes
-// for a node.
+// 20 members. The YAML library compares each member's name with each other, and takes some 200
+// bytes for a node.
 const (
 	maxFrontMatter = 1 << 20
 	maxMembers     = 1000
@@ -136,7 +136,8 @@ func parseBlock(readme []byte) (*yaml.Node, error) {
 	return &doc, nil
 }
 
-// LicenseCard returns a README.md with the license of f, its language, and its task, and nothing else.
+// LicenseCard returns a README.md with the license of f, its language, and its task, and nothing
+// else.
 func (f FrontMatter) LicenseCard() ([]byte, error) { return f.Licensing().Block() }
 
 // Licensing returns the license of f, its language, and its task, and nothing else.
@@ -145,8 +146,8 @@ func (f FrontMatter) Licensing() FrontMatter {
 		PipelineTag: f.PipelineTag, Language: f.Language}
 }
 
-// Passed returns the values of f that the card of a quantized model gets. task is what the Hub says of
-// the source's, if its card doesn't.
+// Passed returns the values of f that the card of a quantized model gets. task is what the Hub says
+// of the source's, if its card doesn't.
 func (f FrontMatter) Passed(task string) FrontMatter {
 	f.Clean()
 	f.BaseModel, f.Relation, f.QuantizedBy, f.LibraryName = nil, nil, nil, nil

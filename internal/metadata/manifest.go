@@ -43,8 +43,8 @@ func within(memory, limit, each int64) int64 {
 // ErrMemory means that a memory budget is too small for a manifest or a journal.
 var ErrMemory = errors.New("it takes more than the memory budget")
 
-// Fits returns ErrMemory if a memory budget can't hold the decoded values of a manifest or a journal; 0
-// means no budget.
+// Fits returns ErrMemory if a memory budget can't hold the decoded values of a manifest or a
+// journal; 0 means no budget.
 func Fits(data []byte, memory int64) error {
 	objects, values := within(memory, math.MaxInt, 1024), within(memory, math.MaxInt, 128)
 	if python.Bounded(data, int(objects), int(values)) != nil {
@@ -330,8 +330,8 @@ func onOneLine(list []byte) []byte {
 	return fmt.Appendf(nil, "[%s]", bytes.Join(numbers, []byte(" ")))
 }
 
-// A NewerError says that a newer version of this program wrote a manifest, in a form that this version
-// can't read. It says nothing about the result.
+// A NewerError says that a newer version of this program wrote a manifest, in a form that this
+// version can't read. It says nothing about the result.
 type NewerError struct{ Schema int }
 
 // Hint says what can be done about it.
@@ -343,8 +343,9 @@ func (e *NewerError) Error() string {
 }
 
 // ParseManifest reads and checks a manifest of at most [MaxManifestBytes] within a memory budget; 0
-// means no budget. It ignores members that it doesn't know. For a newer schema version, the error wraps
-// a NewerError. The manifest is consistent in itself; only verify can find out whether it's true.
+// means no budget. It ignores members that it doesn't know. For a newer schema version, the error
+// wraps a NewerError. The manifest is consistent in itself; only verify can find out whether it's
+// true.
 func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	if err := cmp.Or(Fits(data, memory), python.Bounded(data, maxObjects, maxValues)); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)

@@ -56,9 +56,9 @@ func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.Re
 // Hashes are those of a file's content.
 type Hashes struct{ SHA256, Git string }
 
-// Hashes returns the hashes of a local source's file without weights, for a comparison. It reads the
-// file once: from then on, the file must stay as it is, because a result may get it only as it was
-// compared. [Model.CheckCompared] checks that.
+// Hashes returns the hashes of a local source's file without weights, for a comparison. It reads
+// the file once: from then on, the file must stay as it is, because a result may get it only as it
+// was compared. [Model.CheckCompared] checks that.
 func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, error) {
 	if h, ok := m.compared[f.Path]; ok {
 		return h, nil
@@ -80,8 +80,8 @@ func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, er
 	return found, nil
 }
 
-// bind notes the hashes of a small file's content, as [Model.Hashes] does. If there are other ones, it
-// returns a ChangedError.
+// bind notes the hashes of a small file's content, as [Model.Hashes] does. If there are other ones,
+// it returns a ChangedError.
 func (m *Model) bind(file string, content []byte) error {
 	sum := sha256.Sum256(content)
 	blob := hub.NewHash("git", int64(len(content)))
@@ -112,8 +112,8 @@ func (m *Model) CheckCompared(file, sum string) error {
 	return nil
 }
 
-// CheckDescription is [Model.CheckCompared] of the files that describe the model, which were read when
-// the source was opened.
+// CheckDescription is [Model.CheckCompared] of the files that describe the model, which were read
+// when the source was opened.
 func (m *Model) CheckDescription() error {
 	for file, b := range map[string][]byte{path.Join(m.Listing.Dir, names.Config): m.Listing.Config,
 		names.ModelIndex: m.Listing.ModelIndex} {
@@ -131,8 +131,8 @@ const (
 	sampleBytes  = 16 << 10 // of each
 )
 
-// sample returns a hash of pieces all over a file. It differs between two local models of one shape,
-// and needs little reading. It's no proof: bytes between the pieces may differ.
+// sample returns a hash of pieces all over a file. It differs between two local models of one
+// shape, and needs little reading. It's no proof: bytes between the pieces may differ.
 func sample(file io.ReaderAt, size int64) (string, error) {
 	h, b := sha256.New(), make([]byte, sampleBytes)
 	step := max(size/samplePieces, sampleBytes)

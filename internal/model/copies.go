@@ -23,7 +23,8 @@ import (
 // CheckCopies refuses, before any work, files of which a result must take nothing: Git LFS
 // pointers, whose real files weren't fetched, and links to files outside the folder, which aren't
 // part of the model. It binds the others to what they are now, because they're copied at the end: a
-// small file to its hash, and of a large one, which stays open, a link put in its place isn't followed.
+// small file to its hash, and of a large one, which stays open, a link put in its place isn't
+// followed.
 func (m *Model) CheckCopies(p *plan.Plan) error {
 	if !m.Local {
 		return nil
@@ -55,8 +56,8 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 }
 
 // checkHardLinks refuses a file to publish that has another name below root which the folder keeps
-// back: its content is private, as that of such a link is. It searches hidden folders, too. linked has
-// the names of the files to publish that have several ones, by their versions.
+// back: its content is private, as that of such a link is. It searches hidden folders, too. linked
+// has the names of the files to publish that have several ones, by their versions.
 func (m *Model) checkHardLinks(root string, linked map[string]string) error {
 	folder, searched := m.Original().Listing.Folder, 0
 	maps.DeleteFunc(linked, func(_, name string) bool { return folder.Includes(name) })
@@ -142,9 +143,9 @@ func (m *Model) checkCopy(root *os.Root, name, path string) (st fs.FileInfo, err
 	return st, nil
 }
 
-// isTarget reports whether an open file is the one that target names, and whether target is where the
-// source's list of files says that the path leads. Someone may have put another file or link there
-// meanwhile, for any folder on the way, too.
+// isTarget reports whether an open file is the one that target names, and whether target is where
+// the source's list of files says that the path leads. Someone may have put another file or link
+// there meanwhile, for any folder on the way, too.
 func (m *Model) isTarget(root *os.Root, path, target string, open fs.FileInfo) bool {
 	below, isBelow := isWithin(root.Name(), target)
 	if !isBelow { // in a download cache
@@ -190,8 +191,8 @@ func isWithin(root, target string) (below string, ok bool) {
 	return below, err == nil && filepath.IsLocal(below)
 }
 
-// checkLink returns where a path leads in the end. It refuses a link that leads neither below root nor
-// into a download cache.
+// checkLink returns where a path leads in the end. It refuses a link that leads neither below root
+// nor into a download cache.
 func checkLink(root, name, file string) (target string, err error) {
 	target, err = filepath.EvalSymlinks(name)
 	if err != nil {

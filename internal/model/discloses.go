@@ -21,8 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// MaxDisclosed is the size of the largest file without weights in which Discloses looks: vocabularies
-// are larger.
+// MaxDisclosed is the size of the largest file without weights in which Discloses looks:
+// vocabularies are larger.
 const MaxDisclosed = 1 << 20
 
 // maxPath is the length of the longest path that Linux opens, PATH_MAX. Longer words are data.
@@ -31,10 +31,10 @@ const maxPath = 4096
 // onDisk matches absolute paths on somebody's disk, and those below a home.
 var onDisk = regexp.MustCompile(`^(/[\w.-]+/|~/|[A-Za-z]:[/\\]+\w|\\\\\w|file:/)[^\n]*$`)
 
-// Discloses says what of a local source may be no one else's business, although the result publishes
-// it: access tokens in small files and in the metadata of weight files, and paths on a disk in JSON
-// files and in that metadata. The result keeps these bytes, so that decode can restore the files. It
-// never returns a token itself.
+// Discloses says what of a local source may be no one else's business, although the result
+// publishes it: access tokens in small files and in the metadata of weight files, and paths on a
+// disk in JSON files and in that metadata. The result keeps these bytes, so that decode can restore
+// the files. It never returns a token itself.
 func (m *Model) Discloses(p *plan.Plan) (texts []string) {
 	for _, d := range m.disclosed(p) {
 		texts = append(texts, d.text)
@@ -129,8 +129,8 @@ func pathsInJSON(file string, b []byte) (found []string) {
 	return found
 }
 
-// MetadataKeys lists the keys in the metadata of the weight files, whose headers the manifest keeps.
-// It leaves out format, which names the framework, and keys that hold a token.
+// MetadataKeys lists the keys in the metadata of the weight files, whose headers the manifest
+// keeps. It leaves out format, which names the framework, and keys that hold a token.
 func (m *Model) MetadataKeys() (keys []string) {
 	for _, w := range m.Original().Listing.Weights {
 		for _, e := range w.Header.Metadata {
@@ -143,9 +143,9 @@ func (m *Model) MetadataKeys() (keys []string) {
 	return slices.Compact(keys)
 }
 
-// inHeaders is Discloses for the metadata in headers of weight files: those that are converted, whose
-// headers the manifest keeps, and copied ones. Trainers write paths and command lines there. All files
-// of a model often have the same metadata, so it says each thing once.
+// inHeaders is Discloses for the metadata in headers of weight files: those that are converted,
+// whose headers the manifest keeps, and copied ones. Trainers write paths and command lines there.
+// All files of a model often have the same metadata, so it says each thing once.
 func (m *Model) inHeaders(copied []plan.File) (found []disclosure) {
 	said := map[string]bool{}
 	look := func(file string, h *safetensors.Header, keeps string) {
@@ -200,8 +200,8 @@ func (m *Model) headerOf(f plan.File) *safetensors.Header {
 	return h
 }
 
-// inEntry says what in an entry of metadata looks like an access token, and the first path on a disk
-// in it. Values are any text: command lines, and JSON as well as Python's lists.
+// inEntry says what in an entry of metadata looks like an access token, and the first path on a
+// disk in it. Values are any text: command lines, and JSON as well as Python's lists.
 func inEntry(e safetensors.MetadataEntry) (found []disclosure) {
 	for _, text := range []string{e.Key, e.Value} {
 		if issuer, _ := names.AccessToken(text); issuer != "" {

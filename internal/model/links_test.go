@@ -12,9 +12,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestBrokenLinks checks that a link to something that isn't there stops a conversion only if the model
-// needs the file. The error names both ends. Others stay in the folder, and so do pipes and rings of
-// links.
+// TestBrokenLinks checks that a link to something that isn't there stops a conversion only if the
+// model needs the file. The error names both ends. Others stay in the folder, and so do pipes and
+// rings of links.
 func TestBrokenLinks(t *testing.T) {
 	for name, needed := range map[string]bool{
 		"tokenizer.json": true, "config.json": true, "model.safetensors.index.json": true, "generation_config.json": true,
@@ -50,9 +50,9 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
-// TestLinksToPrivateFiles checks that a plan copies no link to a file of the folder that it wouldn't
-// copy by that file's own name, also through other links, and that it names the link as one that stays
-// or is left out.
+// TestLinksToPrivateFiles checks that a plan copies no link to a file of the folder that it
+// wouldn't copy by that file's own name, also through other links, and that it names the link as
+// one that stays or is left out.
 func TestLinksToPrivateFiles(t *testing.T) {
 	dir, _ := shards(t)
 	world.WriteAll(t, dir, map[string][]byte{".env": []byte("secret"), ".git/config": []byte("secret"), "runs/keys.json": []byte("{}"),
@@ -85,8 +85,8 @@ func TestLinksToPrivateFiles(t *testing.T) {
 	}
 }
 
-// TestOddInDF11 checks that a broken link in a DF11 folder is damage only in place of a file that the
-// model needs. In a folder that holds no DF11 model it doesn't count as damage at all.
+// TestOddInDF11 checks that a broken link in a DF11 folder is damage only in place of a file that
+// the model needs. In a folder that holds no DF11 model it doesn't count as damage at all.
 func TestOddInDF11(t *testing.T) {
 	link := func(dir, name string) {
 		t.Helper()

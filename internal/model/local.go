@@ -142,8 +142,8 @@ func (l *local) diskPath(path string) string {
 	return filepath.Join(l.dir, filepath.FromSlash(path))
 }
 
-// open opens a file by its name, or returns the pinned file of that name, which stays open. If another
-// one has the name of a pinned file, the error is a ChangedError.
+// open opens a file by its name, or returns the pinned file of that name, which stays open. If
+// another one has the name of a pinned file, the error is a ChangedError.
 func (l *local) open(path string) (f openFile, stays bool, err error) {
 	f, isPinned := l.pinned[path]
 	if f.File != nil {

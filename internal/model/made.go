@@ -92,9 +92,9 @@ func (m *made) Remote() bool { return false }
 
 // Restored lists the files that a conversion took unchanged from the original of d, and the
 // config.json as it was before dfloat11_config went into it. small holds the content of the files
-// that aren't the ones of d. Of the card, only the license stays: the rest describes the result. The
-// list has the files that the manifest lists and d lacks, too, whose paths are in lost: whoever needs
-// one can't go on.
+// that aren't the ones of d. Of the card, only the license stays: the rest describes the result.
+// The list has the files that the manifest lists and d lacks, too, whose paths are in lost: whoever
+// needs one can't go on.
 func (d *DF11) Restored(ctx context.Context) (list []plan.File, small map[string][]byte,
 	lost map[string]bool, err error) {
 	small = map[string][]byte{}
@@ -200,7 +200,8 @@ func OpenRestored(ctx context.Context, d *DF11, files []File, weights []*io.Sect
 	return src, m, src.describe(ctx, m, opt)
 }
 
-// Unchanged returns a ChangedError if a weight file of a local model has changed since it was opened.
+// Unchanged returns a ChangedError if a weight file of a local model has changed since it was
+// opened.
 func (d *DF11) Unchanged() error {
 	for _, w := range d.loaded {
 		if err := d.unchanged(w.Path); err != nil {

@@ -48,9 +48,9 @@ type Model struct {
 	Name   string // the output is named after it
 	Local  bool   // the source is a folder or file
 	Folder string // absolute path of a local source's folder
-	// From is the model that the one weight file is made of, as Arrangement says: that model has the
-	// original files, which a result may not replace, and which come back. It's nil for a model that
-	// has its own.
+	// From is the model that the one weight file is made of, as Arrangement says: that model has
+	// the original files, which a result may not replace, and which come back. It's nil for a model
+	// that has its own.
 	From        *Model
 	Arrangement []catalog.Arranged
 	// Decoded says that Folder is a DF11 model, which the files are decoded from.
@@ -58,8 +58,8 @@ type Model struct {
 	Commit  string // pinned commit of a Hub repo
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
-	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that Prove
-	// has compared a local one with. Otherwise, it's nil.
+	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that
+	// Prove has compared a local one with. Otherwise, it's nil.
 	Origin *Origin
 	// DecodedFrom is the DF11 repo that the weights are decoded from, or nil.
 	DecodedFrom *DF11
@@ -76,8 +76,8 @@ type Model struct {
 	SHA256  []string
 	// memory is what it was opened with. What it's compared with or made into keeps to that, too.
 	memory int64
-	// compared has the hashes of the local files that were checked or compared, by path. A result gets
-	// them only as they were then.
+	// compared has the hashes of the local files that were checked or compared, by path. A result
+	// gets them only as they were then.
 	compared map[string]Hashes
 	disk     *local            // what reads Folder; nil if that has no files of the model
 	made     map[string][]byte // files that are made rather than read from Folder, by path

@@ -33,8 +33,8 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 	return dir, c
 }
 
-// TestOutputsOfAFolderThatCannotBeRead checks that only an output that isn't in the folder is read from
-// the repo: another error says what's wrong with the folder.
+// TestOutputsOfAFolderThatCannotBeRead checks that only an output that isn't in the folder is read
+// from the repo: another error says what's wrong with the folder.
 func TestOutputsOfAFolderThatCannotBeRead(t *testing.T) {
 	dir, c := shards(t)
 	info, err := c.Info(t.Context(), "a/llama", "")
@@ -195,8 +195,8 @@ func TestOriginalOf(t *testing.T) {
 	}
 }
 
-// TestManyConfigs checks that a repo with a config.json in each of many folders costs a bounded number
-// of requests.
+// TestManyConfigs checks that a repo with a config.json in each of many folders costs a bounded
+// number of requests.
 func TestManyConfigs(t *testing.T) {
 	files := map[string][]byte{"config.json": []byte("{}")}
 	for i := range 300 {
@@ -214,8 +214,8 @@ func TestManyConfigs(t *testing.T) {
 	}
 }
 
-// TestListingsFitTheBudget checks that a source and a DF11 model with more files than the memory budget
-// can list are refused.
+// TestListingsFitTheBudget checks that a source and a DF11 model with more files than the memory
+// budget can list are refused.
 func TestListingsFitTheBudget(t *testing.T) {
 	for n, good := range map[int]bool{1000: true, 1001: false} {
 		for _, memory := range []int64{0, 1000 * perFile} {

@@ -28,9 +28,9 @@ type Origin struct {
 	Repo, Commit string
 	Endpoint     string // of its Hub
 	Open         bool   // its Hub says clearly that everyone may read it
-	// Revision is what the caller asked for, if main was at another commit when the source was opened,
-	// or if that isn't known. OffMain says that main isn't known to have the same files for programs,
-	// by their hashes.
+	// Revision is what the caller asked for, if main was at another commit when the source was
+	// opened, or if that isn't known. OffMain says that main isn't known to have the same files for
+	// programs, by their hashes.
 	Revision string
 	OffMain  bool
 	// Equal counts the weight files of a local source, which all have the SHA-256 that the Hub
@@ -38,9 +38,9 @@ type Origin struct {
 	Equal int
 	// File is the path of a single weight file in the repo, if the local file has another one.
 	File string
-	// Unlike lists the files without weights that a result takes from a local source, and that aren't
-	// the repo's by their hashes. The card is among them if a result takes other values from it than
-	// from the repo's. OtherLicense says that the license is one of these.
+	// Unlike lists the files without weights that a result takes from a local source, and that
+	// aren't the repo's by their hashes. The card is among them if a result takes other values from
+	// it than from the repo's. OtherLicense says that the license is one of these.
 	Unlike       []string
 	OtherLicense bool
 
@@ -61,8 +61,9 @@ func Described(info *hub.RepoInfo, c *hub.Client) *Model {
 	}
 }
 
-// NameOf returns the name of a repo without its namespace, as the user asked for it: the Hub redirects
-// from names that a repo had before, and a result keeps the name that it has got from one.
+// NameOf returns the name of a repo without its namespace, as the user asked for it: the Hub
+// redirects from names that a repo had before, and a result keeps the name that it has got from
+// one.
 func NameOf(asked string, info *hub.RepoInfo) string {
 	if name := path.Base(asked); !strings.EqualFold(name, info.Name()) {
 		return name
@@ -128,8 +129,8 @@ func describe(ctx context.Context, c *hub.Client, repo, commit string) (info *hu
 	return info, "", err
 }
 
-// CompareMain finds Revision and OffMain of the origin, if there is one: it compares the revision that
-// the caller gave with what main has now. It makes one request for that, and reads no files.
+// CompareMain finds Revision and OffMain of the origin, if there is one: it compares the revision
+// that the caller gave with what main has now. It makes one request for that, and reads no files.
 func (m *Model) CompareMain(ctx context.Context) {
 	o := m.Origin
 	if o == nil || o.asked == "" || o.asked == "main" {
@@ -151,8 +152,8 @@ func (m *Model) CompareMain(ctx context.Context) {
 	})
 }
 
-// Differs compares the weight files with those of a repo, by path and SHA-256. It says how the first
-// one differs, or returns "" if all are equal.
+// Differs compares the weight files with those of a repo, by path and SHA-256. It says how the
+// first one differs, or returns "" if all are equal.
 func (m *Model) Differs(from *hub.RepoInfo) string {
 	if len(m.Listing.Weights) == 0 {
 		return "no weights were compared"
@@ -171,7 +172,8 @@ func (m *Model) Differs(from *hub.RepoInfo) string {
 	return ""
 }
 
-// A NotOriginalError says that a local source isn't a copy of the repo that it was said to be one of.
+// A NotOriginalError says that a local source isn't a copy of the repo that it was said to be one
+// of.
 type NotOriginalError struct {
 	Repo   string // with the commit
 	Detail string // how the first file differs
@@ -326,8 +328,8 @@ func (m *Model) compareCard() error {
 	return nil
 }
 
-// placeIn returns where a repo has a single weight file: at its own path, or else below a folder, or
-// else under another name with the same size.
+// placeIn returns where a repo has a single weight file: at its own path, or else below a folder,
+// or else under another name with the same size.
 func (m *Model) placeIn(list []plan.File, name string) string {
 	size := m.Listing.Weights[0].Size
 	for _, same := range []func(f plan.File) bool{

@@ -67,8 +67,9 @@ func replace(t *testing.T, file string, with func(name string) error) {
 	must(t, with(file))
 }
 
-// TestCopiesStayAsTheyWereChecked checks for every way to exchange a file, before it's checked, while it's
-// looked at, and afterward, that a copy never has other bytes than the file had when it was checked.
+// TestCopiesStayAsTheyWereChecked checks for every way to exchange a file, before it's checked,
+// while it's looked at, and afterward, that a copy never has other bytes than the file had when it
+// was checked.
 func TestCopiesStayAsTheyWereChecked(t *testing.T) {
 	const copied = "sub/terms.txt"
 	for _, large := range []bool{false, true} {
@@ -164,8 +165,8 @@ func copyOf(t *testing.T, src Source, m *Model, name string) ([]byte, error) {
 	return b, m.CheckCompared(name, hex.EncodeToString(sum[:]))
 }
 
-// TestHardLinksToPrivateFiles checks for each way to keep a file back, in hidden folders too, that a
-// result gets no other name of that file, unless the caller includes that name.
+// TestHardLinksToPrivateFiles checks for each way to keep a file back, in hidden folders too, that
+// a result gets no other name of that file, unless the caller includes that name.
 func TestHardLinksToPrivateFiles(t *testing.T) {
 	for private, kept := range map[string]bool{
 		".env": true, ".ssh/id_rsa": true, "data/.cache/token": true, "secret.txt": true, "runs/log/keys.json": true, "sub/draft.md": true,

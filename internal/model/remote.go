@@ -106,7 +106,8 @@ var (
 	ErrEmpty      = hint.On(errors.New("the repo holds nothing yet"), hint.EmptyRepo)
 )
 
-// checkBegun returns an error about a repo without a model: a run made it, or it holds nothing at all.
+// checkBegun returns an error about a repo without a model: a run made it, or it holds nothing at
+// all.
 func checkBegun(info *hub.RepoInfo) error {
 	var other, journal, config bool
 	for _, f := range info.Files {

@@ -49,8 +49,9 @@ func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file])
 
 // OpenLocal opens a folder or one .safetensors file, and reads its small files and headers. A file
 // is the whole source, whatever is next to it, unless it has a name of a library, such as
-// model.safetensors or that of its index: then it stands for its folder. Results of conversions inside a folder aren't part
-// of the source. memory limits what headers and small files take; 0 is no limit.
+// model.safetensors or that of its index: then it stands for its folder. Results of conversions
+// inside a folder aren't part of the source. memory limits what headers and small files take; 0 is
+// no limit.
 func OpenLocal(ctx context.Context, name string, opt plan.Options,
 	memory int64) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)

@@ -81,8 +81,8 @@ func IsSafe(path string) bool {
 }
 
 // otherName matches folded names that mean something else: a Windows device with any extension, a
-// name that Windows reads without its last dots and blanks, and Git's own folder and its short form.
-// Git refuses the folder's names, too (core.protectHFS and core.protectNTFS).
+// name that Windows reads without its last dots and blanks, and Git's own folder and its short
+// form. Git refuses the folder's names, too (core.protectHFS and core.protectNTFS).
 var otherName = regexp.MustCompile(
 	`^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$|^(\.git|git~\d+)$`)
 
@@ -146,8 +146,8 @@ func CheckNewRepo(id string) error {
 // newRepo matches either part of the ID of a new repo.
 var newRepo = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
 
-// CheckBranch refuses a name that no branch can have, by the rules of `git check-ref-format --branch`,
-// and the hash of a commit, which would name that instead.
+// CheckBranch refuses a name that no branch can have, by the rules of `git check-ref-format
+// --branch`, and the hash of a commit, which would name that instead.
 func CheckBranch(name string) error {
 	if IsCommit(name) {
 		return fmt.Errorf("%s is a commit, not a branch", name)

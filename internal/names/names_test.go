@@ -14,8 +14,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// pathCases returns the paths of testdata/paths.json by their verdicts: safe to write, or only listed,
-// or refused.
+// pathCases returns the paths of testdata/paths.json by their verdicts: safe to write, or only
+// listed, or refused.
 func pathCases(t *testing.T) (cases map[string][]string) {
 	text, err := os.ReadFile("testdata/paths.json")
 	if err == nil {

@@ -28,13 +28,14 @@ type Carried struct {
 	Stay []string
 }
 
-// AllCopied lists the files that a result keeps unchanged: small files, and the other components of a
-// pipeline.
+// AllCopied lists the files that a result keeps unchanged: small files, and the other components of
+// a pipeline.
 func (c Carried) AllCopied() []File { return slices.Concat(c.Copied, c.Components) }
 
-// Takes lists the files of the source without weights of the model whose content a result takes, whole
-// or in part: the ones it copies, those that describe the model, and the card, whose front matter it
-// takes. It's the one list of what is compared with an original, and of what may be published.
+// Takes lists the files of the source without weights of the model whose content a result takes,
+// whole or in part: the ones it copies, those that describe the model, and the card, whose front
+// matter it takes. It's the one list of what is compared with an original, and of what may be
+// published.
 func (p *Plan) Takes() []File {
 	list := p.AllCopied()
 	others := append(p.source.describing(), names.Card)
@@ -59,8 +60,8 @@ func (s *Source) describing() (paths []string) {
 	return paths
 }
 
-// CheckKept refuses to publish what a local folder keeps back: a file that says what the model is, so
-// that there's no result without it.
+// CheckKept refuses to publish what a local folder keeps back: a file that says what the model is,
+// so that there's no result without it.
 func (p *Plan) CheckKept() error {
 	if file, why := p.source.kept(); file != "" {
 		return refuse(hint.Kept.With("file", reader.Quote(file)), "%s is %s, and no result is without it", file, why)
@@ -118,8 +119,8 @@ func Carry(s *Source, layout catalog.Layout) (Carried, error) {
 	return o.carry(s), nil
 }
 
-// Twins returns the folders of a pipeline's other parts that have the class of the converted one. It
-// needs Dir and ModelIndex of the source.
+// Twins returns the folders of a pipeline's other parts that have the class of the converted one.
+// It needs Dir and ModelIndex of the source.
 func Twins(s *Source) (dirs []string) {
 	o, err := s.original(catalog.Diffusers)
 	if err != nil {

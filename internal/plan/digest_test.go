@@ -91,8 +91,9 @@ func TestOutputDigests(t *testing.T) {
 	}
 }
 
-// The digest of an output covers a tensor that isn't stored because it must equal one of the output's
-// tensors, even one in a unit. The plan's digest covers the tensors that are left out, too.
+// The digest of an output covers a tensor that isn't stored because it must equal one of the
+// output's tensors, even one in a unit. The plan's digest covers the tensors that are left out,
+// too.
 func TestDigestsCoverWhatIsNotStored(t *testing.T) {
 	t5 := func(etag string) *Plan {
 		a, b := newModel(), newModel()

@@ -128,8 +128,8 @@ func TestSourcesOfOneFile(t *testing.T) {
 	})
 }
 
-// TestPlansEndWithTheirContext checks that a plan ends where it is when the program is asked to end,
-// not after its last tensor.
+// TestPlansEndWithTheirContext checks that a plan ends where it is when the program is asked to
+// end, not after its last tensor.
 func TestPlansEndWithTheirContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")

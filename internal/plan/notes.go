@@ -40,8 +40,8 @@ func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, human.Message(format, args...))
 }
 
-// noteOutput notes what the user should know about a whole output. readers are those that notes get,
-// the official loader first.
+// noteOutput notes what the user should know about a whole output. readers are those that notes
+// get, the official loader first.
 func noteOutput(o *output, readers []Reader, notes *Notes) {
 	cfg := o.from.cfg
 	if key := statedQuant(cfg); key != "" {
@@ -85,8 +85,8 @@ func noteOutput(o *output, readers []Reader, notes *Notes) {
 	}
 }
 
-// noteBlocks warns of numbered blocks that a given dict has no module in, although they hold matrices
-// that DF11 could compress.
+// noteBlocks warns of numbered blocks that a given dict has no module in, although they hold
+// matrices that DF11 could compress.
 func noteBlocks(o *output, notes *Notes) {
 	compressed := map[string]bool{}
 	total := sum(o.remainder, Tensor.SpoolBytes)

@@ -19,8 +19,8 @@ import (
 // that units share have the same limit.
 const maxShardBytes = 5_000_000_000
 
-// maxUnitFiles is the largest number of files with one unit each. A layer of many experts may need a
-// unit for each of them, and a folder on the Hub holds 10,000 files (docs/format.md §10).
+// maxUnitFiles is the largest number of files with one unit each. A layer of many experts may need
+// a unit for each of them, and a folder on the Hub holds 10,000 files (docs/format.md §10).
 const maxUnitFiles = 1000
 
 // placeTensors puts every tensor into exactly one output file.
@@ -54,8 +54,8 @@ func placeUnits(units []Unit, notes *Notes) (files []OutputFile) {
 // fileName returns the name of the only file of a module.
 func fileName(module string) string { return shardName(strings.ReplaceAll(module, ".", "_"), 0, 1) }
 
-// layerOf returns the layer that a module is in: the path up to its first number. A module without a
-// number is its own layer.
+// layerOf returns the layer that a module is in: the path up to its first number. A module without
+// a number is its own layer.
 func layerOf(module string) string {
 	parts := strings.Split(module, ".")
 	for i, part := range parts {
@@ -168,9 +168,9 @@ func placeSingle(src *Source, layout catalog.Layout, v *division) OutputFile {
 	return out
 }
 
-// checkOutputNames refuses unit paths that can't become file names. It also refuses units named like
-// a remainder file, ours or the official one, whatever the number of shards (docs/format.md §10).
-// Libraries would take a unit with the official name for the whole model.
+// checkOutputNames refuses unit paths that can't become file names. It also refuses units named
+// like a remainder file, ours or the official one, whatever the number of shards (docs/format.md
+// §10). Libraries would take a unit with the official name for the whole model.
 func checkOutputNames(f *placement, layout catalog.Layout, units []Unit) error {
 	for _, out := range f.outputs {
 		if !names.IsSafe(out.Path) {

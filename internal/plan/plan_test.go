@@ -54,8 +54,8 @@ func TestTied(t *testing.T) {
 	}
 }
 
-// TestGivenDictStoresTwice checks that a plan says so if a given dict compresses both names of a tied
-// matrix that the source stores under both.
+// TestGivenDictStoresTwice checks that a plan says so if a given dict compresses both names of a
+// tied matrix that the source stores under both.
 func TestGivenDictStoresTwice(t *testing.T) {
 	const words = "although it is tied to model.embed_tokens.weight, so the output stores that matrix twice"
 	both := catalog.PatternDict{{Regex: "lm_head", Attrs: []string{}}, {Regex: `model\.embed_tokens`, Attrs: []string{}}}

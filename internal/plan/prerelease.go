@@ -1,8 +1,8 @@
 package plan
 
-// PrereleaseOutputs returns the name and the digest that programs from before the first release gave
-// to an output file of the same bytes, by the path that it has now. They named the remainder as the
-// official compressor does.
+// PrereleaseOutputs returns the name and the digest that programs from before the first release
+// gave to an output file of the same bytes, by the path that it has now. They named the remainder
+// as the official compressor does.
 func (p *Plan) PrereleaseOutputs() map[string]OutputID {
 	all := map[string]OutputID{}
 	for i, f := range p.OfficialRemainder().RemainderFiles {

@@ -80,8 +80,8 @@ func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, e
 }
 
 // chooseEntry returns the entry that applies, or nil: the one that the caller names, or else the
-// best, unless the caller gives a dict. For a finished model, any entry that fits may lend its names.
-// chooseEntry refuses an entry that can't be used for the source.
+// best, unless the caller gives a dict. For a finished model, any entry that fits may lend its
+// names. chooseEntry refuses an entry that can't be used for the source.
 func chooseEntry(ctx context.Context, r *reading, inv *inventory, best *catalog.Entry) (*catalog.Entry, error) {
 	var e *catalog.Entry
 	switch {

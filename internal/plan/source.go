@@ -20,9 +20,9 @@ type Source struct {
 	// the one weight file, if the source's own path names it; Options.WeightFile wins
 	WeightFile string
 	Files      []File // every file of the source, in any order
-	// Of are the paths of the weight files that those of this source are made of, such as diffusers'
-	// for the one file of ComfyUI. It's nil if the source has its own. Behind are the other files next
-	// to these, which readers of them open.
+	// Of are the paths of the weight files that those of this source are made of, such as
+	// diffusers' for the one file of ComfyUI. It's nil if the source has its own. Behind are the
+	// other files next to these, which readers of them open.
 	Of     []string
 	Behind []Skipped
 	// which files of a local folder belong to the model; nil for a repo
@@ -69,8 +69,8 @@ type WeightFile struct {
 // catalog.
 type Options struct {
 	PatternDict catalog.PatternDict // overrides the catalog
-	// catalog ID or published DF11 repo whose dict to reproduce; with PatternDict, only its names and
-	// ties apply
+	// catalog ID or published DF11 repo whose dict to reproduce; with PatternDict, only its names
+	// and ties apply
 	Like   string
 	Layout catalog.Layout // overrides the layout that the source suggests
 	// folder of a diffusers pipeline to convert; "": transformer, or else unet
@@ -83,8 +83,8 @@ type Options struct {
 	Include []string
 	// the reader that must fill every unit: OfficialReader, or "" for any
 	For string
-	// Finished says that PatternDict is a finished model's. Then Like, if it's an entry that fits the
-	// source, or else the entry that fits best, lends its names and ties.
+	// Finished says that PatternDict is a finished model's. Then Like, if it's an entry that fits
+	// the source, or else the entry that fits best, lends its names and ties.
 	Finished bool
 }
 
@@ -106,8 +106,8 @@ type asked struct {
 	License               string   `json:",omitempty"`
 }
 
-// Asked returns the SHA-256 of the options that decide what a run publishes, and of the license that
-// its card gets. It returns "" if all of these have their defaults.
+// Asked returns the SHA-256 of the options that decide what a run publishes, and of the license
+// that its card gets. It returns "" if all of these have their defaults.
 func (o Options) Asked(license string) string {
 	sum := digest(asked{o.PatternDict, o.Like, o.Layout, o.Component, o.WeightFile, o.ExactF32, o.Unfilled,
 		o.Include, o.For, license})
@@ -131,8 +131,8 @@ type reading struct {
 	built *catalog.Facts
 }
 
-// readSource surveys the source again, and checks that the caller brought the headers that the survey
-// asks for. It refuses a source that is quantized or DF11.
+// readSource surveys the source again, and checks that the caller brought the headers that the
+// survey asks for. It refuses a source that is quantized or DF11.
 func readSource(src Source, opt Options) (*reading, error) {
 	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
 	opt.Component = cmp.Or(opt.Component, src.Dir) // its weights are given, not those of another one

@@ -31,9 +31,9 @@ type WeightSet struct {
 }
 
 // FindWeights finds the files that name the weights as the reader of the family does, given the
-// content of the file Config. transformers follows transformers_weights of the config, and looks for
-// the single file before the index. diffusers looks for the index first. FindWeights refuses a source
-// without safetensors weights. [WeightSet.Files] is the next step.
+// content of the file Config. transformers follows transformers_weights of the config, and looks
+// for the single file before the index. diffusers looks for the index first. FindWeights refuses a
+// source without safetensors weights. [WeightSet.Files] is the next step.
 func (s *Survey) FindWeights(config []byte) (*WeightSet, error) {
 	if s.opt.WeightFile != "" {
 		return s.named(s.opt.WeightFile)
@@ -60,8 +60,8 @@ func (s *Survey) FindWeights(config []byte) (*WeightSet, error) {
 	return s.findShards()
 }
 
-// findStated returns the weight file or the index that the config names. It refuses a source that has
-// weights under the usual names, too.
+// findStated returns the weight file or the index that the config names. It refuses a source that
+// has weights under the usual names, too.
 func (s *Survey) findStated(stated string, usual *WeightSet) (*WeightSet, error) {
 	for _, other := range []string{usual.single, usual.Index} {
 		if other != "" && other != stated {
@@ -260,7 +260,8 @@ func (w *WeightSet) resolve(index []byte) (files []File, weightMap map[string]st
 	return files, nil, err
 }
 
-// pick returns the files at paths. It refuses paths of missing files, and of files that don't hold weights.
+// pick returns the files at paths. It refuses paths of missing files, and of files that don't hold
+// weights.
 func (w *WeightSet) pick(paths []string) ([]File, error) {
 	byPath := make(map[string]File, len(w.survey.files))
 	for _, f := range w.survey.files {

@@ -163,8 +163,8 @@ func (b *branch) committed(done hub.Commit, ops ...hub.Op) {
 	}
 }
 
-// recheck refuses a branch that others have changed. It reads nothing if the head hasn't moved since
-// this run last saw it.
+// recheck refuses a branch that others have changed. It reads nothing if the head hasn't moved
+// since this run last saw it.
 func (r *repo) recheck(ctx context.Context, b *branch, head string) error {
 	if b.seen == head {
 		return nil

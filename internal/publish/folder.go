@@ -28,8 +28,8 @@ import (
 // them.
 const filesDir = "files"
 
-// A Folder is where output files are made. It's the user's output folder, which keeps them, or a work
-// folder, which drops each file after its upload. It never touches other files.
+// A Folder is where output files are made. It's the user's output folder, which keeps them, or a
+// work folder, which drops each file after its upload. It never touches other files.
 type Folder struct {
 	Stays bool // the folder keeps its output files
 
@@ -90,8 +90,8 @@ func lockFolder(root string, stays bool, part string, perm fs.FileMode) (*Folder
 	return f, nil
 }
 
-// inspect makes sure that the folder is this conversion's. If a work folder holds our journal, all its
-// files are ours. Those the journal doesn't list are incomplete.
+// inspect makes sure that the folder is this conversion's. If a work folder holds our journal, all
+// its files are ours. Those the journal doesn't list are incomplete.
 func (f *Folder) inspect(ctx context.Context) error {
 	l, err := f.list()
 	if err != nil {
@@ -156,8 +156,8 @@ func (f *Folder) candidates() ([]string, error) {
 	return files, nil
 }
 
-// isAlike reports whether a file's name is like that of another file of the result, unless this system
-// takes both for one.
+// isAlike reports whether a file's name is like that of another file of the result, unless this
+// system takes both for one.
 func (f *Folder) isAlike(name string) bool {
 	other := f.run.alike(name)
 	if other == "" {
@@ -316,8 +316,8 @@ func (f *Folder) Remove(name string) error { return f.disk.Remove(f.pathOf(name)
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds
 // every output, removes what former conversions have left, and writes the side files, config.json
-// last. Copied files are there already. Then it looks again whether every file is there. Finish may be
-// repeated. Only a folder that stays is finished.
+// last. Copied files are there already. Then it looks again whether every file is there. Finish may
+// be repeated. Only a folder that stays is finished.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
@@ -368,8 +368,8 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	return f.hold(r.inPlace())
 }
 
-// hold fails unless the folder has files as this run has written or found them. A card that stays may
-// change.
+// hold fails unless the folder has files as this run has written or found them. A card that stays
+// may change.
 func (f *Folder) hold(files []names.File) error {
 	for _, file := range files {
 		if file.Path == names.Card && f.in.CardStays() {
@@ -405,8 +405,8 @@ func (f *Folder) Close(done bool) error {
 	return errors.Join(err, f.disk.Close())
 }
 
-// Discard releases the lock after it has deleted everything that this run and earlier ones of the same
-// plan made, the outputs too.
+// Discard releases the lock after it has deleted everything that this run and earlier ones of the
+// same plan made, the outputs too.
 func (f *Folder) Discard() (err error) {
 	for _, o := range f.ledger.Outputs() {
 		if !f.Stays || !o.Here {

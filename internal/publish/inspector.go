@@ -97,7 +97,8 @@ type inspector struct {
 // changed reports whether a file has changed since the last inspection.
 func (x *inspector) changed(name string) bool { return x.in.versions[name] != x.last.versions[name] }
 
-// readClaims reads the journals and the manifest that are new, and keeps what it knows of the others.
+// readClaims reads the journals and the manifest that are new, and keeps what it knows of the
+// others.
 func (x *inspector) readClaims(ctx context.Context) error {
 	maps.Copy(x.in.listed, x.last.listed)
 	maps.Copy(x.in.claims, x.last.claims)
@@ -158,7 +159,8 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 		if name == names.Manifest {
 			x.in.ByPlan = by == samePlan
 		}
-		// the digests of a local source's outputs cover only samples, which are compared with nothing
+		// the digests of a local source's outputs cover only samples, which are compared with
+		// nothing
 		if by >= sameWeights || by == otherWeights && !x.run.From.Local {
 			x.in.claims[name] = claim
 		}
@@ -166,9 +168,9 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	return nil
 }
 
-// parseClaim parses a journal or a manifest. A broken one claims nothing. One that's too large for the
-// memory budget might claim something, so it's an error. So is one in a newer form, unless Force
-// replaces it.
+// parseClaim parses a journal or a manifest. A broken one claims nothing. One that's too large for
+// the memory budget might claim something, so it's an error. So is one in a newer form, unless
+// Force replaces it.
 func (x *inspector) parseClaim(name string, b []byte) (claim ledger.Claim, err error) {
 	if err := metadata.Fits(b, x.run.Memory); err != nil {
 		return claim, fmt.Errorf("%s: %s: %w", x.now.where, name, err)

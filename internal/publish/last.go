@@ -206,14 +206,14 @@ func (r *repo) ReadBack(ctx context.Context, res *Result) error {
 		seen)
 }
 
-// A folder for what another client downloads is in the run's folder, with this and random letters as its
-// name. It isn't in the state, which may hold no links, because that client makes some. It doesn't count
-// in the budget of disk: by then spools and uploaded outputs are gone, and it holds a list and a few
-// small files.
+// A folder for what another client downloads is in the run's folder, with this and random letters
+// as its name. It isn't in the state, which may hold no links, because that client makes some. It
+// doesn't count in the budget of disk: by then spools and uploaded outputs are gone, and it holds a
+// list and a few small files.
 const readBackPrefix = names.Ours + "-readback-"
 
-// readBackNote is the file of the state that says which folder that is, so that a run removes no other
-// one.
+// readBackNote is the file of the state that says which folder that is, so that a run removes no
+// other one.
 const readBackNote = "readback"
 
 // readBackFolder makes that folder. It returns "", for the system's folder for temporary files, if

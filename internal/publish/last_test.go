@@ -59,8 +59,8 @@ func TestMainIsReadAgain(t *testing.T) {
 }
 
 // TestReadBackInTheRunsFolder reads back with no folder for temporary files: the other client
-// downloads into the work folder. What it downloaded is gone afterwards, also if it couldn't look, and
-// what a killed run has left, links too, keeps no other run out.
+// downloads into the work folder. What it downloaded is gone afterwards, also if it couldn't look,
+// and what a killed run has left, links too, keeps no other run out.
 func TestReadBackInTheRunsFolder(t *testing.T) {
 	p := newPublisher(t)
 	work := filepath.Join(t.TempDir(), "work")
@@ -116,9 +116,9 @@ func readBacks(t *testing.T, work string) []string {
 	return in
 }
 
-// TestOnlyTheNotedReadBackIsRemoved checks for every name that a folder may have, and every note that
-// someone may have forged, that a run removes a folder only if it has a name of ours and the note says
-// so, never through a link, and that a refused run removes nothing.
+// TestOnlyTheNotedReadBackIsRemoved checks for every name that a folder may have, and every note
+// that someone may have forged, that a run removes a folder only if it has a name of ours and the
+// note says so, never through a link, and that a refused run removes nothing.
 func TestOnlyTheNotedReadBackIsRemoved(t *testing.T) {
 	ours := ".df11-readback-" + rand.Text()
 	all := []string{ours, ours + "X", ".df11-readback", ".df11-readback-", ".df11-readback-MINE", "mine", ".git", "mine/" + ours, ours[:len(ours)-1]}

@@ -15,9 +15,9 @@ import (
 )
 
 // RemoveWork removes the work folder of a run of part that ended before it saw that the target is
-// up to date: a signal came after its last commit, or another machine was faster. It removes nothing
-// that a run could use: the journal must be of this plan and this branch, and list only outputs that
-// the branch has. If another run has the folder, that run removes it.
+// up to date: a signal came after its last commit, or another machine was faster. It removes
+// nothing that a run could use: the journal must be of this plan and this branch, and list only
+// outputs that the branch has. If another run has the folder, that run removes it.
 func (s *UpToDate) RemoveWork(root, part string, memory int64) error {
 	journal := path.Join(names.StateDir, journalName(part))
 	if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(journal))); err != nil {

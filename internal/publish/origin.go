@@ -19,14 +19,14 @@ type Origin struct {
 // A Source answers what the claims in a destination leave open. A run that finds no claims asks
 // nothing. Each method says what an answer costs. One goroutine asks at a time.
 type Source interface {
-	// Weights returns the weight files with their SHA-256, "" where it isn't known. It costs nothing
-	// for a repo. A local source reads all its weights for the first answer.
+	// Weights returns the weight files with their SHA-256, "" where it isn't known. It costs
+	// nothing for a repo. A local source reads all its weights for the first answer.
 	Weights(ctx context.Context) ([]names.File, error)
 	// NameNow returns the name that a repo has today, or "" if no Hub knows it. It costs a request.
 	NameNow(ctx context.Context, repo string) (string, error)
-	// HashAt returns the SHA-256 of a file at another commit of the source, or git's hash of a small
-	// file. It returns "" if the commit doesn't have the file or isn't known, as for a local source.
-	// It costs a request for each commit.
+	// HashAt returns the SHA-256 of a file at another commit of the source, or git's hash of a
+	// small file. It returns "" if the commit doesn't have the file or isn't known, as for a local
+	// source. It costs a request for each commit.
 	HashAt(ctx context.Context, commit, name string) (string, error)
 	// Sum returns the SHA-256 of a file that the result copies from a local source, and "" for any
 	// other file, because a commit pins the files of a repo. It reads the file.

@@ -83,7 +83,8 @@ var (
 	dict  = plan.DictDigest(nil)
 )
 
-// Commits of the source: the one of the run, and an older one. The newest of another source is theirs.
+// Commits of the source: the one of the run, and an older one. The newest of another source is
+// theirs.
 const (
 	newest = "1111111111111111111111111111111111111111"
 	before = "2222222222222222222222222222222222222222"
@@ -146,8 +147,8 @@ func at(source string) (repo, commit string) {
 	return repo, commit
 }
 
-// manifest writes a manifest, which lists files as journal does; those with a dash were kept. WEIGHTS is
-// what the source held.
+// manifest writes a manifest, which lists files as journal does; those with a dash were kept.
+// WEIGHTS is what the source held.
 func manifest(digest, source string, files ...string) string {
 	var list []string
 	weights, layout, pattern := "weights", "transformers", dict
@@ -437,7 +438,8 @@ func TestWhoseAFileIs(t *testing.T) {
 	}
 }
 
-// TestWhatForceReplaces: without Force, a conflict says which files a run with Force would refuse, too.
+// TestWhatForceReplaces: without Force, a conflict says which files a run with Force would refuse,
+// too.
 func TestWhatForceReplaces(t *testing.T) {
 	result := map[string]string{record: manifest(other, "org/b", "old.safetensors old", "Tokenizer.json b", "mine.safetensors old"),
 		"old.safetensors": "old", "Tokenizer.json": "b"}
@@ -510,10 +512,10 @@ func TestWhatHasComeSince(t *testing.T) {
 	}
 }
 
-// TestAuthorOfALocalSourcesClaim checks whose a claim is of weights that no commit pins: a journal's
-// counts if all its outputs that are there have the digests that this plan gives them. A manifest
-// lists the SHA-256 of the weights, and digests cover only samples of these, so if the weights differ,
-// equal digests change nothing.
+// TestAuthorOfALocalSourcesClaim checks whose a claim is of weights that no commit pins: a
+// journal's counts if all its outputs that are there have the digests that this plan gives them. A
+// manifest lists the SHA-256 of the weights, and digests cover only samples of these, so if the
+// weights differ, equal digests change nothing.
 func TestAuthorOfALocalSourcesClaim(t *testing.T) {
 	const head = "head.safetensors"
 	digest, another := sumOf([]byte("digest")), sumOf([]byte("another"))
@@ -552,8 +554,8 @@ func TestAuthorOfALocalSourcesClaim(t *testing.T) {
 	}
 }
 
-// TestWhatForceRemoves checks that a refusal names what a run with Force would remove: the files of the
-// other result that are as its manifest lists them, in a folder too, where the list is short.
+// TestWhatForceRemoves checks that a refusal names what a run with Force would remove: the files of
+// the other result that are as its manifest lists them, in a folder too, where the list is short.
 func TestWhatForceRemoves(t *testing.T) {
 	for _, at := range []site{inRepo, inFolder} {
 		c, place, s := at.of(map[string]string{record: manifest(other, "org/b", "old.safetensors old", "unlisted.safetensors b", "vocab.json b", "head.safetensors b", "gone.safetensors b"),
@@ -579,9 +581,9 @@ func TestClaimsOfALocalSource(t *testing.T) {
 	}
 }
 
-// TestFormerNames checks that an output of an earlier program gets its present name only if it's the
-// same output: its digest is the one that the former name had, or the claim has no digests at all and
-// is of the same source files.
+// TestFormerNames checks that an output of an earlier program gets its present name only if it's
+// the same output: its digest is the one that the former name had, or the claim has no digests at
+// all and is of the same source files.
 func TestFormerNames(t *testing.T) {
 	const now, was, third = "remainder.safetensors", "model.safetensors", "head.safetensors"
 	former, present := sumOf([]byte("former")), sumOf([]byte("present"))

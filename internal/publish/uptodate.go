@@ -25,12 +25,12 @@ type UpToDate struct {
 	Published time.Time
 }
 
-// UpToDate returns the target if it holds what a run would publish: the result of this commit of the
-// source, made with the same options, by this program's rules or newer ones. It only compares what
-// the Hub lists with the manifest, which stays its author's claim. In doubt, it returns nil; then a
-// run finds out what is missing. c asks the source's Hub. The branch of a run that was killed
-// after its last commit stays until a run changes the target: looking for one would take another
-// request each time. memory is the run's budget.
+// UpToDate returns the target if it holds what a run would publish: the result of this commit of
+// the source, made with the same options, by this program's rules or newer ones. It only compares
+// what the Hub lists with the manifest, which stays its author's claim. In doubt, it returns nil;
+// then a run finds out what is missing. c asks the source's Hub. The branch of a run that was
+// killed after its last commit stays until a run changes the target: looking for one would take
+// another request each time. memory is the run's budget.
 func (p Push) UpToDate(ctx context.Context, from *hub.RepoInfo, c *hub.Client, asked string,
 	memory int64) *UpToDate {
 	at, err := p.Hub.Info(ctx, p.Repo, p.Revision)

@@ -39,16 +39,16 @@ type Files struct {
 	// Links has the files that are links to others below the folder, each with the path of the file
 	// that it leads to in the end.
 	Links map[string]string
-	// Unusable files can't be read, such as broken links: those that only people read stay where they
-	// are.
+	// Unusable files can't be read, such as broken links: those that only people read stay where
+	// they are.
 	Unusable []string
 	// Read returns a small file, or nil if it can't be read.
 	Read func(name string) []byte
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
-// that come along too. As there, the last pattern that matches a file counts, and one that begins with
-// an exclamation mark takes files out again.
+// that come along too. As there, the last pattern that matches a file counts, and one that begins
+// with an exclamation mark takes files out again.
 func NewFolder(files Files, include []string) *Folder {
 	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
 		unread: map[string]bool{}, unusable: map[string]bool{}, has: setOf(files.Paths), links: files.Links,
@@ -124,8 +124,8 @@ func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
-// Target returns the file that a link to another file of the folder leads to in the end, and any other
-// file itself.
+// Target returns the file that a link to another file of the folder leads to in the end, and any
+// other file itself.
 func (f *Folder) Target(name string) string {
 	if target, isLink := f.links[name]; isLink {
 		return target
@@ -171,7 +171,8 @@ func (f *Folder) Unmatched(include, paths []string) string {
 	return ""
 }
 
-// isIgnored reports whether a .gitignore names a file or a folder above it, or what a link leads to.
+// isIgnored reports whether a .gitignore names a file or a folder above it, or what a link leads
+// to.
 func (f *Folder) isIgnored(name string) bool {
 	_, ignored := f.ignoredBy(name)
 	if target, isLink := f.links[name]; isLink && !ignored {
@@ -188,8 +189,8 @@ type verdict struct {
 }
 
 // ignoredBy returns the folder of a .gitignore that names a file or a folder above it. Git lets the
-// .gitignore of a folder below bring files back; here it doesn't. Once matching has taken very long,
-// a .gitignore counts as naming every file that hasn't been matched.
+// .gitignore of a folder below bring files back; here it doesn't. Once matching has taken very
+// long, a .gitignore counts as naming every file that hasn't been matched.
 func (f *Folder) ignoredBy(name string) (dir string, ignored bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,8 +224,8 @@ func (f *Folder) judge(name string) verdict {
 	return verdict{}
 }
 
-// whyKept says why a file is kept back. ignored is the reason if a .gitignore that can be read names
-// the file. What a link leads to is private, so whyKept doesn't name it.
+// whyKept says why a file is kept back. ignored is the reason if a .gitignore that can be read
+// names the file. What a link leads to is private, so whyKept doesn't name it.
 func (f *Folder) whyKept(name, ignored string) string {
 	dir, isIgnored := f.ignoredBy(name)
 	switch _, isLink := f.links[name]; {
@@ -271,8 +272,8 @@ type search struct {
 	left int // bytes to read
 }
 
-// maxRead is how many bytes of small files a search reads. The vocabularies of a pipeline, which are the
-// largest, have a tenth of that. Decoding takes seconds.
+// maxRead is how many bytes of small files a search reads. The vocabularies of a pipeline, which
+// are the largest, have a tenth of that. Decoding takes seconds.
 const maxRead = 32 << 20
 
 // read returns a file, or nil if it can't be read. After maxRead bytes, no file can.

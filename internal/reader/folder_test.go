@@ -24,8 +24,8 @@ var small = map[string]string{
 	"README.md":             "![a](assets/a.png) <img width=3 src='./b.jpg'> ![out](../outside.png) [text](notes.md) ![remote](https://x/y.png)\n![draft](assets/new/draft1.png) ![key](id_rsa)",
 }
 
-// TestFolder checks for many files of a local folder whether they come along: only those that a reader
-// of the model opens, and of these none that is hidden or that a .gitignore names.
+// TestFolder checks for many files of a local folder whether they come along: only those that a
+// reader of the model opens, and of these none that is hidden or that a .gitignore names.
 func TestFolder(t *testing.T) {
 	const copied, part, stays, left, withheld, lost = Copied, Part, Stays, Left, Withheld, Lost
 	want := map[string]Fate{
@@ -108,8 +108,9 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestNamesThatStayArePrivate checks for many names and places that a conversion of a folder names no file
-// that stays there, unless it has a name that many models have, in a folder that the model names.
+// TestNamesThatStayArePrivate checks for many names and places that a conversion of a folder names
+// no file that stays there, unless it has a name that many models have, in a folder that the model
+// names.
 func TestNamesThatStayArePrivate(t *testing.T) {
 	known := slices.Concat(slices.Collect(maps.Keys(opened)), slices.Collect(maps.Keys(notices)), []string{".gitattributes", ".gitignore", ".gitkeep",
 		".DS_Store", ".cache", "._tokenizer.json", ".df11-convert", "README.md", "config.json", "df11-manifest.json", "adapter_model.safetensors", "adapter_config.json",
@@ -143,8 +144,8 @@ func TestNamesThatStayArePrivate(t *testing.T) {
 	}
 }
 
-// TestLinksAreJudgedByTheirTargets checks for each way to keep a file back that a link to it is kept
-// back too, whatever its own name is, and that no reason names the target.
+// TestLinksAreJudgedByTheirTargets checks for each way to keep a file back that a link to it is
+// kept back too, whatever its own name is, and that no reason names the target.
 func TestLinksAreJudgedByTheirTargets(t *testing.T) {
 	ignored := "secret.txt\nruns/\nvae/*.log\n"
 	targets := map[string]bool{ // whether they come along under another name
@@ -172,7 +173,8 @@ func TestLinksAreJudgedByTheirTargets(t *testing.T) {
 			o.Folder = f
 			fate, why := o.Fate(link)
 			kept := f.KeepsBack(link)
-			// what a .gitignore names comes along if the caller's pattern names the link, as any file does
+			// what a .gitignore names comes along if the caller's pattern names the link, as any
+			// file does
 			included := link == "data/extra.bin" && !isHidden(target) && target != "result/unlisted.json"
 			if (kept == "") != (want || included) || strings.Contains(kept+why, target) {
 				t.Errorf("%s -> %s: kept back: %q, %q", link, target, kept, why)
@@ -194,8 +196,8 @@ func TestLinksAreJudgedByTheirTargets(t *testing.T) {
 	}
 }
 
-// TestHiddenFilesAreSpelledOut checks that no pattern with wildcards, and none that names another file
-// or folder, takes a hidden file along.
+// TestHiddenFilesAreSpelledOut checks that no pattern with wildcards, and none that names another
+// file or folder, takes a hidden file along.
 func TestHiddenFilesAreSpelledOut(t *testing.T) {
 	hidden := []string{".env", ".env.local", "a/.env", ".git/config", ".ssh/id_rsa", "a/.cache/huggingface/token", "a/b/.netrc", ".a/.b/c"}
 	f := func(patterns ...string) *Folder {
@@ -291,8 +293,8 @@ func TestGlobs(t *testing.T) {
 }
 
 // TestGlobsNeverWiden checks that no file that Git keeps back is published because a .gitignore is
-// read in another way: those of other editors and encodings, patterns that only Git knows, and files
-// that can't be read or have no end.
+// read in another way: those of other editors and encodings, patterns that only Git knows, and
+// files that can't be read or have no end.
 func TestGlobsNeverWiden(t *testing.T) {
 	for text, want := range map[string]string{ // what git check-ignore 2.39 says of x/a.json and é.json
 		"\ufeffa.json\n": "a", "\ufeff# x\n": "", "***/a.json": "a", "x/***/a.json": "a", "x/***": "a", "x**/a.json": "a",
@@ -329,8 +331,8 @@ func TestGlobsNeverWiden(t *testing.T) {
 	}
 }
 
-// TestClassesKeepBackWhatGitDoes checks each class of one byte, and each negated one, against what it
-// means in Git, for every name of one byte: what Git keeps back, we keep back.
+// TestClassesKeepBackWhatGitDoes checks each class of one byte, and each negated one, against what
+// it means in Git, for every name of one byte: what Git keeps back, we keep back.
 func TestClassesKeepBackWhatGitDoes(t *testing.T) {
 	for c := byte('!'); c < 0x7f; c++ {
 		for _, not := range []string{"", "!", "^"} {
@@ -347,8 +349,8 @@ func TestClassesKeepBackWhatGitDoes(t *testing.T) {
 	}
 }
 
-// TestIgnoresAreBounded checks that the longest .gitignores of each kind, many of them, are read in time
-// that grows with their length, and that they keep little memory.
+// TestIgnoresAreBounded checks that the longest .gitignores of each kind, many of them, are read in
+// time that grows with their length, and that they keep little memory.
 func TestIgnoresAreBounded(t *testing.T) {
 	for _, unit := range []string{"[", "[a", "[]", "[\x01-\xfe]", "[!a-z]", "*", "**/", "?", "\\[", "a/", "[[:", "[-"} {
 		text := []byte(strings.Repeat(unit, maxIgnoreBytes/len(unit)))

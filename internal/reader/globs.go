@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A glob is a pattern of a .gitignore (https://git-scm.com/docs/gitignore). It matches bytes, as Git
-// does: https://github.com/git/git/blob/v2.39.5/wildmatch.c
+// A glob is a pattern of a .gitignore (https://git-scm.com/docs/gitignore). It matches bytes, as
+// Git does: https://github.com/git/git/blob/v2.39.5/wildmatch.c
 type glob struct {
 	pattern string // without the slashes at its ends
 	begins  int    // where its first special byte is
@@ -31,8 +31,8 @@ const (
 // An ignores reads the .gitignores of a folder, and counts what's in them.
 type ignores struct{ patterns, bytes int }
 
-// parse reads a .gitignore. nil is a file that can't be read. It ignores everything, and so does one
-// that's too long; then whole is false.
+// parse reads a .gitignore. nil is a file that can't be read. It ignores everything, and so does
+// one that's too long; then whole is false.
 func (n *ignores) parse(text []byte) (g globs, whole bool) {
 	all := globs{newGlob("*")}
 	if n.bytes += len(text); text == nil || n.bytes > maxIgnoreBytes {
@@ -82,7 +82,8 @@ func Quote(name string) string {
 type steps int
 
 // maxSteps is how many steps matching takes for all files of a folder, which is about a second. The
-// longest .gitignore with a thousand files takes a tenth of that, unless someone made it to take long.
+// longest .gitignore with a thousand files takes a tenth of that, unless someone made it to take
+// long.
 const maxSteps steps = 1 << 28
 
 // take takes steps, and reports whether there were enough.
@@ -93,8 +94,8 @@ func (s *steps) take(n int) bool {
 	return *s >= 0
 }
 
-// matches reports whether the pattern matches a path. fold is Git's setting core.ignorecase. Then the
-// path has no capitals. Without enough steps, the answer means nothing.
+// matches reports whether the pattern matches a path. fold is Git's setting core.ignorecase. Then
+// the path has no capitals. Without enough steps, the answer means nothing.
 func (g glob) matches(name string, fold bool, left *steps) bool {
 	if g.base {
 		name = path.Base(name)
@@ -129,7 +130,8 @@ const (
 	inFolders          // "**/": nothing, or any bytes up to a "/"
 )
 
-// part returns the part that begins at i, and its length. A part that no path matches is an empty set.
+// part returns the part that begins at i, and its length. A part that no path matches is an empty
+// set.
 func (g glob) part(i int, fold bool) (p part, n int) {
 	rest := g.pattern[i:]
 	switch c := rest[0]; {
@@ -156,9 +158,9 @@ func (g glob) part(i int, fold bool) (p part, n int) {
 	}
 }
 
-// stars returns the stars that a pattern begins with. begins says that the pattern or a folder's name
-// begins there. Git looks at what follows a pattern's fixed begin as at a pattern of its own, so that
-// x** crosses folders.
+// stars returns the stars that a pattern begins with. begins says that the pattern or a folder's
+// name begins there. Git looks at what follows a pattern's fixed begin as at a pattern of its own,
+// so that x** crosses folders.
 func stars(pattern string, begins bool) (p part, n int) {
 	rest := strings.TrimLeft(pattern, "*")
 	n = len(pattern) - len(rest)
@@ -219,9 +221,9 @@ func (s *set) addRange(low, high byte, fold bool) {
 	}
 }
 
-// class returns the bytes of the class that a pattern begins with, and its length. A class without an
-// end, or with a name that Git doesn't know, has no bytes. No class has "/". Of single letters, Git
-// compares the capitals with a path's small letters, so [A] matches nothing if it folds case.
+// class returns the bytes of the class that a pattern begins with, and its length. A class without
+// an end, or with a name that Git doesn't know, has no bytes. No class has "/". Of single letters,
+// Git compares the capitals with a path's small letters, so [A] matches nothing if it folds case.
 func class(pattern string, fold bool) (in set, n int) {
 	i := 1
 	not := strings.HasPrefix(pattern[i:], "!") || strings.HasPrefix(pattern[i:], "^")
@@ -315,9 +317,9 @@ func lower(c byte) byte {
 	return c
 }
 
-// ignores reports whether Git may ignore a file, by its path: with core.ignorecase or without, and with
-// the path as it is or, as on macOS, in the composed form of Unicode. If it takes too many steps to
-// find out, it does.
+// ignores reports whether Git may ignore a file, by its path: with core.ignorecase or without, and
+// with the path as it is or, as on macOS, in the composed form of Unicode. If it takes too many
+// steps to find out, it does.
 func (g globs) ignores(name string, left *steps) bool {
 	if len(g) == 0 {
 		return false

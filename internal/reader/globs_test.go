@@ -68,9 +68,9 @@ func randomIgnore(rnd *rand.Rand) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestGlobsAreGits compares random .gitignores with what Git ignores because of them, with each setting
-// of core.ignorecase: a glob matches what Git says, and what Git ignores with either setting, a folder
-// keeps back. DF11_DEEP tries more.
+// TestGlobsAreGits compares random .gitignores with what Git ignores because of them, with each
+// setting of core.ignorecase: a glob matches what Git says, and what Git ignores with either
+// setting, a folder keeps back. DF11_DEEP tries more.
 func TestGlobsAreGits(t *testing.T) {
 	n, seed := 1000, uint64(1)
 	if os.Getenv("DF11_DEEP") != "" {
@@ -140,8 +140,9 @@ func TestFoldersOfIgnores(t *testing.T) {
 	}
 }
 
-// TestComposedNames checks that a file whose name is decomposed, as some programs write it on macOS,
-// stays if a .gitignore names it in the composed form, as Git does there, and the other way around.
+// TestComposedNames checks that a file whose name is decomposed, as some programs write it on
+// macOS, stays if a .gitignore names it in the composed form, as Git does there, and the other way
+// around.
 func TestComposedNames(t *testing.T) {
 	const composed, decomposed = "\u00e9.json", "e\u0301.json"
 	for _, pattern := range []string{composed, decomposed} {
@@ -153,8 +154,9 @@ func TestComposedNames(t *testing.T) {
 	}
 }
 
-// TestMatchingIsBounded checks that .gitignores and paths that were made to take long to match take a
-// bounded number of steps, and that a folder keeps everything back once they're used up, and says why.
+// TestMatchingIsBounded checks that .gitignores and paths that were made to take long to match take
+// a bounded number of steps, and that a folder keeps everything back once they're used up, and says
+// why.
 func TestMatchingIsBounded(t *testing.T) {
 	long, exhausted := strings.Repeat("a/", 1500), 0
 	for _, unit := range []string{"**/", "*a", "*", "?*", "[a-z]*", "**/a/"} {
@@ -180,8 +182,8 @@ func TestMatchingIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadingIsBounded checks that a folder with many large files reads a bounded part of them, always the
-// same one, and its .gitignore first.
+// TestReadingIsBounded checks that a folder with many large files reads a bounded part of them,
+// always the same one, and its .gitignore first.
 func TestReadingIsBounded(t *testing.T) {
 	const size = 8 << 20
 	large := []byte(strings.Repeat("x", size))

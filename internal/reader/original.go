@@ -54,8 +54,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// sentencePart matches the folders of sentence-transformers' further modules, such as 2_Dense. There
-// are some only next to a modules.json: 1000_steps elsewhere is a copy of the model.
+// sentencePart matches the folders of sentence-transformers' further modules, such as 2_Dense.
+// There are some only next to a modules.json: 1000_steps elsewhere is a copy of the model.
 var sentencePart = regexp.MustCompile(`^\d+_\w+$`)
 
 // PartOf returns the other part that a file lies in, or "".

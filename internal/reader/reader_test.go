@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestHousekeepingInAnySpelling leaves behind what some file system takes for a folder of Git's, of a
-// download's, or of ours.
+// TestHousekeepingInAnySpelling leaves behind what some file system takes for a folder of Git's, of
+// a download's, or of ours.
 func TestHousekeepingInAnySpelling(t *testing.T) {
 	for _, name := range []string{".gitmodules", names.StateDir + "/lock", names.JournalDir + "/part.json", "a/.DS_Store", ".cache/x.json", "._a"} {
 		for _, spelled := range []string{name, strings.ToUpper(name), strings.ToLower(name), norm.NFD.String(name), name[:2] + "\u200d" + name[2:]} {

@@ -79,6 +79,6 @@ func isHousekeeping(p string) bool {
 	})
 }
 
-// IsAppleDouble reports whether a file holds what macOS keeps of another file on a foreign disk. It's
-// never part of a model, whatever its name ends in.
+// IsAppleDouble reports whether a file holds what macOS keeps of another file on a foreign disk.
+// It's never part of a model, whatever its name ends in.
 func IsAppleDouble(name string) bool { return strings.HasPrefix(path.Base(name), "._") }

@@ -36,8 +36,8 @@ const (
 	ErrText         = Kind("file is a text, not weights")
 )
 
-// hints says what to do about each kind. The file is just as its writer wrote it in all others, so no
-// other copy is better.
+// hints says what to do about each kind. The file is just as its writer wrote it in all others, so
+// no other copy is better.
 var hints = map[Kind]hint.Hint{
 	ErrTooShort: hint.HeaderCut, ErrCut: hint.HeaderCut, ErrText: hint.HeaderText,
 	ErrTrailing: hint.HeaderTail, ErrOverlap: hint.HeaderOverlap, ErrHeaderLength: hint.HeaderLength,

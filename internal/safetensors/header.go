@@ -127,16 +127,16 @@ func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
 // Headers limits the headers of one model: together, its files may take no more memory than one
 // header may. The zero value is ready to use. Goroutines may share it.
 type Headers struct {
-	// Memory limits what headers, and all that is later known of their tensors, take by [TableBytes];
-	// 0 means no limit.
+	// Memory limits what headers, and all that is later known of their tensors, take by
+	// [TableBytes]; 0 means no limit.
 	Memory int64
 
 	nBytes, nTensors atomic.Int64
 }
 
 // TableBytes returns about how much memory a program needs for headers of nBytes with nTensors, and
-// for its own tables of these tensors. It was measured with 10,000 tensors. Longer headers cost three
-// times what they have more.
+// for its own tables of these tensors. It was measured with 10,000 tensors. Longer headers cost
+// three times what they have more.
 func TableBytes(nBytes, nTensors int64) int64 {
 	const each, usual = 1200, 150 // bytes in tables, and in a header
 	return each*nTensors + 3*max(0, nBytes-usual*nTensors)

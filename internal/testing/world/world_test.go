@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestCheckpoint: a checkpoint is a safetensors file of its tensors in their order, the same for each
-// seed. Its F32 weights are exact in BF16, except for as many as were asked for.
+// TestCheckpoint: a checkpoint is a safetensors file of its tensors in their order, the same for
+// each seed. Its F32 weights are exact in BF16, except for as many as were asked for.
 func TestCheckpoint(t *testing.T) {
 	make := func(seed uint64) *world.Checkpoint {
 		c := world.NewCheckpoint(seed)
