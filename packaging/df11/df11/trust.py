@@ -26,7 +26,8 @@ MODELS = {"backbone", "architecture", "base_model_name_or_path"}
 REFUSED = {"checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay", "attribute_map"}
 # The packages whose classes a pipeline may have; others are imported from wherever Python finds them.
 LIBRARIES = {"diffusers", "transformers"}
-# The options of DiffusionPipeline.from_pretrained (diffusers 0.39), which takes parts by name, too.
+# The options of DiffusionPipeline.from_pretrained (diffusers 0.39 and 0.42), which takes parts by
+# name, too.
 PIPELINE_OPTIONS = {
     "cache_dir",
     "cls",
@@ -35,6 +36,7 @@ PIPELINE_OPTIONS = {
     "dduf_file",
     "device_map",
     "disable_mmap",
+    "dtype",
     "force_download",
     "from_flax",
     "load_connected_pipeline",
