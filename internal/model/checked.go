@@ -72,12 +72,17 @@ func (m *Model) Hashes(ctx context.Context, src Source, f plan.File) (Hashes, er
 	if _, err := streams.Copy(ctx, io.MultiWriter(h, blob), r); err != nil {
 		return Hashes{}, err
 	}
+	found := Hashes{hex.EncodeToString(h.Sum(nil)), hex.EncodeToString(blob.Sum(nil))}
+	m.note(f.Path, found)
+	return found, nil
+}
+
+// note notes what a file must have from now on.
+func (m *Model) note(file string, h Hashes) {
 	if m.compared == nil {
 		m.compared = map[string]Hashes{}
 	}
-	found := Hashes{hex.EncodeToString(h.Sum(nil)), hex.EncodeToString(blob.Sum(nil))}
-	m.compared[f.Path] = found
-	return found, nil
+	m.compared[file] = h
 }
 
 // bind notes the hashes of a small file's content, as [Model.Hashes] does. If there are other ones,
@@ -87,22 +92,14 @@ func (m *Model) bind(file string, content []byte) error {
 	blob := hub.NewHash("git", int64(len(content)))
 	blob.Write(content)
 	found := Hashes{hex.EncodeToString(sum[:]), hex.EncodeToString(blob.Sum(nil))}
-	if m.compared == nil {
-		m.compared = map[string]Hashes{}
-	}
 	if _, known := m.compared[file]; !known {
-		m.compared[file] = found
+		m.note(file, found)
 	}
 	return m.CheckCompared(file, found.SHA256)
 }
 
 // unbind makes [Model.CheckCompared] return a ChangedError for a file, whatever its hash is.
-func (m *Model) unbind(file string) {
-	if m.compared == nil {
-		m.compared = map[string]Hashes{}
-	}
-	m.compared[file] = Hashes{}
-}
+func (m *Model) unbind(file string) { m.note(file, Hashes{}) }
 
 // CheckCompared returns a ChangedError if a file had another SHA-256 when it was compared.
 func (m *Model) CheckCompared(file, sum string) error {

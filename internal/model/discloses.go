@@ -59,11 +59,16 @@ type disclosure struct {
 	token      bool // not a path
 }
 
-// disclosed returns what [Model.Discloses] says.
-func (m *Model) disclosed(p *plan.Plan) (found []disclosure) {
-	if !m.Local {
-		return nil
+// disclosed returns what [Model.Discloses] says. It reads the files once: they're bound to what they
+// were then.
+func (m *Model) disclosed(p *plan.Plan) []disclosure {
+	if m.Local && m.disclosures == nil {
+		m.disclosures = append([]disclosure{}, m.findDisclosures(p)...)
 	}
+	return m.disclosures
+}
+
+func (m *Model) findDisclosures(p *plan.Plan) (found []disclosure) {
 	list := published(p)
 	for _, f := range list {
 		if reader.IsSafetensors(f.Path) {

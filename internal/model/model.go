@@ -79,8 +79,10 @@ type Model struct {
 	// compared has the hashes of the local files that were checked or compared, by path. A result
 	// gets them only as they were then.
 	compared map[string]Hashes
-	disk     *local            // what reads Folder; nil if that has no files of the model
-	made     map[string][]byte // files that are made rather than read from Folder, by path
+	// disclosures are what disclosed has found; nil until it looks
+	disclosures []disclosure
+	disk        *local            // what reads Folder; nil if that has no files of the model
+	made        map[string][]byte // files that are made rather than read from Folder, by path
 }
 
 // Card returns the front matter of the source's model card. It's empty if there is none.
