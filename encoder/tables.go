@@ -1,8 +1,6 @@
 package encoder
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // CountExponents adds the exponents of little-endian BF16 weights to counts. It takes any number of
 // weights, and ignores half of one at the end.

@@ -19,10 +19,6 @@ import (
 // hold may be stored in BF16. Nor does it prove what someone says about a unit. So this file finds
 // out from the weights how a conversion ends each unit, and compares it with what is stored.
 
-// ends are the units of outputs of which it isn't known who stored them, and the exponents of all
-// their weights.
-type ends struct{ counts unitCounts }
-
 // unitCounts are the exponents of units that are stored as DF11, as far as they were decoded.
 type unitCounts map[*spans.Unit]*exponents
 
@@ -37,33 +33,30 @@ func (e *exponents) Write(bf16 []byte) (int, error) {
 // Watch makes Run count the exponents of the units of outputs, for Ends. Run then has to rebuild
 // every file that these outputs hold a tensor of.
 func (r *Rebuilder) Watch(outputs []*spans.Output) {
-	r.ended = &ends{unitCounts{}}
+	r.watched = unitCounts{}
 	for _, o := range outputs {
 		for _, u := range o.Units {
 			if r.model.Coded(u.Path) {
-				r.ended.counts[u] = new(exponents)
+				r.watched[u] = new(exponents)
 			}
 		}
 	}
 }
 
-// begin returns empty counts for a file.
-func (e *ends) begin() unitCounts {
-	if e == nil {
-		return nil
-	}
-	counts := make(unitCounts, len(e.counts))
-	for u := range e.counts {
+// begin returns empty counts of the same units, for a file.
+func (c unitCounts) begin() unitCounts {
+	counts := make(unitCounts, len(c))
+	for u := range c {
 		counts[u] = new(exponents)
 	}
 	return counts
 }
 
 // add adds the counts of a file that was rebuilt.
-func (e *ends) add(file unitCounts) {
+func (c unitCounts) add(file unitCounts) {
 	for u, counts := range file {
 		for i, n := range counts {
-			e.counts[u][i] += n
+			c[u][i] += n
 		}
 	}
 }
@@ -88,7 +81,7 @@ func (r *Rebuilder) Ends(ctx context.Context, o *spans.Output) (units []metadata
 
 func (r *Rebuilder) end(ctx context.Context, u *spans.Unit) (end metadata.Unit, err error) {
 	end = metadata.Unit{Path: u.Path, Status: metadata.DF11, NWeights: u.NElems()}
-	counts := r.ended.counts[u]
+	counts := r.watched[u]
 	if counts == nil {
 		end.Status = metadata.BF16
 		end.Reason, err = r.keptBecause(ctx, u)
@@ -143,26 +136,32 @@ func (r *Rebuilder) compareLUTs(u *spans.Unit, luts []byte) error {
 
 // keptBecause returns the limit that keeps the weights of a unit in BF16.
 func (r *Rebuilder) keptBecause(ctx context.Context, u *spans.Unit) (reason string, err error) {
-	counter, err := encoder.NewCounter(u.Sizes())
-	stored := &storedUnit{r.model, u}
-	if err == nil {
-		err = countAll(ctx, counter, stored)
-	}
-	var unit *encoder.Unit
-	if err == nil {
-		unit, err = counter.Finish()
-	}
-	if err == nil { // the limit on shared memory shows only while encoding
-		err = unit.Encode(ctx, stored, nowhere, r.workers)
-	}
-	unsupported, ok := errors.AsType[*encoder.UnsupportedError](err)
-	switch {
-	case ok:
+	err = r.encode(ctx, u)
+	if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 		return string(unsupported.Reason), nil
-	case err != nil:
-		return "", err
 	}
-	return "", model.Invalidf("", "it's stored as BF16, but DF11 can hold it")
+	if err == nil {
+		err = model.Invalidf("", "it's stored as BF16, but DF11 can hold it")
+	}
+	return "", err
+}
+
+// encode encodes a unit that is stored in BF16, and stores nothing: the limit on shared memory shows
+// only then.
+func (r *Rebuilder) encode(ctx context.Context, u *spans.Unit) error {
+	counter, err := encoder.NewCounter(u.Sizes())
+	if err != nil {
+		return err
+	}
+	stored := &storedUnit{r.model, u}
+	if err := countAll(ctx, counter, stored); err != nil {
+		return err
+	}
+	unit, err := counter.Finish()
+	if err != nil {
+		return err
+	}
+	return unit.Encode(ctx, stored, nowhere, r.workers)
 }
 
 func countAll(ctx context.Context, c *encoder.Counter, from *storedUnit) error {

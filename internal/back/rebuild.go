@@ -33,7 +33,8 @@ type Rebuilder struct {
 	// the pieces of each source tensor, in order: one, unless it's cut into slices
 	places map[string][]place
 	opened *openUnits // for ReaderAt
-	ended  *ends      // of units that another run stored; nil: their tables aren't compared
+	// the exponents of the units of which Ends finds out how they end, in all rebuilt files
+	watched unitCounts
 	// the manifest says what to write, not the original
 	byManifest bool
 
@@ -121,7 +122,7 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 			var one *rebuild
 			err := twice(ctx, r.model, func() error {
 				one = &rebuild{r, f, max(1, r.workers/atOnce),
-					newOpenUnits(r.model, maxOpenUnits), r.ended.begin()}
+					newOpenUnits(r.model, maxOpenUnits), r.watched.begin()}
 				return one.run(ctx, out)
 			})
 			if IsFault(err) {
@@ -133,7 +134,7 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 			reporting.Lock()
 			defer reporting.Unlock()
 			r.progress.Outputs.Add(1)
-			r.ended.add(one.counts)
+			r.watched.add(one.counts)
 			return done(f)
 		})
 	}

@@ -30,7 +30,7 @@ func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string
 	unread := j.unread(t.ledger)
 	files := slices.DeleteFunc(j.Model.Original().Files(), func(f model.File) bool {
 		_, hashed := t.ledger.File(f.Path)
-		return hashed && !failed[f.Path] && !slices.ContainsFunc(earlier, j.isFrom(f)) ||
+		return hashed && !failed[f.Path] && !slices.ContainsFunc(earlier, j.isFrom(f.Index)) ||
 			unread[f.Path]
 	})
 	if len(files) == 0 && len(earlier) == 0 {
@@ -73,10 +73,10 @@ func rebuildUnchecked(ctx context.Context, j *job, t *targets, failed map[string
 	return nil
 }
 
-// isFrom returns a test for outputs that are made from a source file.
-func (j *job) isFrom(f model.File) func(*spans.Output) bool {
-	return func(o *spans.Output) bool {
-		return j.Model.From != nil || slices.Contains(o.Files(), f.Index)
+// isFrom returns a test for outputs that are made from a source file, by its index.
+func (j *job) isFrom(file int) func(*spans.Output) bool {
+	return func(o *spans.Output) bool { // the one file is made of all
+		return j.Model.From != nil || slices.Contains(o.Files(), file)
 	}
 }
 
@@ -130,7 +130,7 @@ func openOutputs(ctx context.Context, j *job, t *targets, from []model.File) (*m
 	outputs := slices.DeleteFunc(slices.Clone(j.outputs), func(o *spans.Output) bool {
 		done, _ := t.ledger.Output(o.Path)
 		return !done.Unproved() &&
-			!slices.ContainsFunc(from, func(f model.File) bool { return j.isFrom(f)(o) })
+			!slices.ContainsFunc(from, func(f model.File) bool { return j.isFrom(f.Index)(o) })
 	})
 	return t.stored(ctx, outputs, j.Memory.Pieces)
 }

@@ -181,15 +181,12 @@ func readAgain(ctx context.Context, r *Run, file string) error {
 }
 
 // madeFrom returns the outputs that are made from a source file.
-func (j *job) madeFrom(file string) (made []*spans.Output) {
+func (j *job) madeFrom(file string) []*spans.Output {
 	at := slices.IndexFunc(j.Model.Listing.Weights,
 		func(w plan.WeightFile) bool { return w.Path == file })
-	for _, o := range j.outputs {
-		if slices.Contains(o.Files(), at) || j.Model.From != nil { // the one file is made of all
-			made = append(made, o)
-		}
-	}
-	return made
+	isFrom := j.isFrom(at)
+	return slices.DeleteFunc(slices.Clone(j.outputs),
+		func(o *spans.Output) bool { return !isFrom(o) })
 }
 
 func ofEarlierRun(o ledger.Output) bool { return !o.Made }
